@@ -1,0 +1,7 @@
+//! The handoff: detected, read, filled, verified, rendered, and the list
+//! rebuilt around it. Knows no field name of either dialect.
+
+pub mod contract;
+pub mod evidence;
+pub mod freshness;
+pub mod verify;

@@ -1,0 +1,103 @@
+//! The check: a claim against the evidence, without a model.
+
+use serde::{Deserialize, Serialize};
+
+use super::contract::Claim;
+use super::evidence::Evidence;
+use super::freshness::Freshness;
+use crate::engine::time::Timestamp;
+
+/// What a check found. Only [`Outcome::holds`] ones are rendered as established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The cited call ran, and the value stands in its result under that key of that record.
+    Verified,
+    /// The same, written another way.
+    Reformatted,
+    /// No such id, and Seam saw the run from its first request.
+    NoSuchCall,
+    /// No such id, but Seam did not see the whole run; never a fault.
+    Unseen,
+    /// The call ran, its result has no such value.
+    NotFound,
+    /// The value stands there, under another key or another record.
+    Misattributed,
+    /// True, but by another call than the cited one.
+    Elsewhere,
+    /// A later result for the same record and key says otherwise.
+    Superseded,
+    /// A later customer turn corrects it, or results for one call differ.
+    Contested,
+    /// Several calls or records fit and disagree.
+    Ambiguous,
+    /// A customer's message has it.
+    Quoted,
+    /// No customer's message has it.
+    NotQuoted,
+    /// An inference, or nothing to check against.
+    Uncheckable,
+}
+
+impl Outcome {
+    /// Whether the run bears the claim out.
+    pub fn holds(self) -> bool {
+        matches!(self, Outcome::Verified | Outcome::Reformatted | Outcome::Quoted)
+    }
+}
+
+/// What age says about a fact, judged once, at the transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Age {
+    /// No rule, or immutable: it does not age.
+    Ageless,
+    /// It has a rule and is within it; it changes quickly.
+    Fresh,
+    /// It has a rule and is past it, or nobody knows when it was seen.
+    Stale,
+}
+
+/// A claim with what the check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What was claimed.
+    #[serde(flatten)]
+    pub claim: Claim,
+    /// What the check found.
+    pub outcome: Outcome,
+    /// Why, in a few words that name calls, keys and records; no more than 300 bytes.
+    pub why: String,
+    /// The call that bears it (or, for `elsewhere` and `superseded`, the other call): its id.
+    pub call: Option<String>,
+    /// That call's tool.
+    pub tool: Option<String>,
+    /// When the result was first seen, where that can be known.
+    pub as_of: Option<Timestamp>,
+    /// What age says.
+    pub age: Age,
+    /// The customer's words that contest it, bounded.
+    pub contested_by: Vec<String>,
+}
+
+/// Checks claims against the evidence and judges their age at `now`.
+pub fn verify(
+    claims: Vec<Claim>,
+    _evidence: &Evidence,
+    _freshness: &Freshness,
+    _now: Timestamp,
+) -> Vec<Fact> {
+    claims
+        .into_iter()
+        .map(|claim| Fact {
+            claim,
+            outcome: Outcome::Uncheckable,
+            why: String::new(),
+            call: None,
+            tool: None,
+            as_of: None,
+            age: Age::Ageless,
+            contested_by: Vec::new(),
+        })
+        .collect()
+}

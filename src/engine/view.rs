@@ -1,0 +1,162 @@
+//! The neutral view of a request: what both dialects say, in one shape, with
+//! the byte ranges it was read from. Knows no field name of either dialect.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A range of bytes in the request body.
+pub type Span = Range<usize>;
+
+/// The wire format of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `/chat/completions`
+    Chat,
+    /// `/responses`
+    Responses,
+}
+
+/// A request as the engine sees it. Borrows from the body wherever the JSON
+/// text needs no decoding.
+#[derive(Clone, Debug)]
+pub struct View<'b> {
+    /// The wire format the body is in.
+    pub dialect: Dialect,
+    /// The model that is asked for.
+    pub model: Option<Cow<'b, str>>,
+    /// Whether the reply is asked for as an event stream.
+    pub stream: bool,
+    /// How many alternative replies are asked for (`n`); 1 where absent.
+    pub choices: u32,
+    /// Whether the request fixes the reply's shape to a JSON schema, as title and guardrail calls do.
+    pub shaped_reply: bool,
+    /// The tools on offer, in the client's order.
+    pub tools: Vec<Tool<'b>>,
+    /// The conversation, one entry an element of the client's list.
+    pub items: Vec<Item<'b>>,
+    /// The list's JSON value, brackets included.
+    pub list: Span,
+}
+
+impl View<'_> {
+    /// How many system-type items stand before anything else.
+    pub fn leading_system(&self) -> usize {
+        self.items.iter().take_while(|item| item.role == Role::System).count()
+    }
+}
+
+/// A tool on offer.
+#[derive(Clone, Debug)]
+pub struct Tool<'b> {
+    /// The name by which the model calls it.
+    pub name: Cow<'b, str>,
+    /// What the client says it does.
+    pub description: Option<Cow<'b, str>>,
+    /// The raw JSON schema of its parameters, where one is given.
+    pub parameters: Option<&'b str>,
+    /// The element in the list of tools.
+    pub span: Span,
+}
+
+/// Who an item of the list is from, as the wire says it. Whether a `User` item
+/// is the customer's is decided in `handoff::speaker`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Standing instructions (`system`, `developer`).
+    System,
+    /// The user's side.
+    User,
+    /// The model's side.
+    Assistant,
+    /// A tool's result.
+    Tool,
+    /// Anything else; passed as it is.
+    Other,
+}
+
+/// How an item's content is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// No content, or null.
+    None,
+    /// One string.
+    Text,
+    /// A list of parts.
+    Parts,
+}
+
+/// One element of the client's list.
+#[derive(Clone, Debug)]
+pub struct Item<'b> {
+    /// The element's bytes, without separators.
+    pub span: Span,
+    /// Who it is from.
+    pub role: Role,
+    /// The `name` the client put on it.
+    pub name: Option<Cow<'b, str>>,
+    /// Its text, decoded; text parts joined by a line break; empty where it has none.
+    pub text: Cow<'b, str>,
+    /// How the content is written.
+    pub form: Form,
+    /// The JSON value of the content, where there is one.
+    pub content: Option<Span>,
+    /// The tool calls in it, in order.
+    pub calls: Vec<Call<'b>>,
+    /// The call id that it answers, where it is a result. Legacy results without an id: empty.
+    pub answers: Option<Cow<'b, str>>,
+    /// What ties the item to others or to its own bytes.
+    pub seal: Seal,
+    /// Bytes of images, audio and files inside; they count as bytes, not as text.
+    pub media: usize,
+}
+
+/// Whether an item may lose a part of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// Nothing binds it: a call may be cut out.
+    Open,
+    /// A signature or hidden reasoning covers it: it stays whole or goes whole.
+    Signed,
+    /// It is a reasoning item, bound to the items after it.
+    Reasoning,
+}
+
+/// A tool call.
+#[derive(Clone, Debug)]
+pub struct Call<'b> {
+    /// Its id; ids repeat in the wild, so position decides what answers it. Empty where it has none.
+    pub id: Cow<'b, str>,
+    /// The tool's name.
+    pub name: Cow<'b, str>,
+    /// The arguments as the model wrote them, decoded from the JSON string.
+    pub arguments: Cow<'b, str>,
+    /// The call's element in its message, or the item itself.
+    pub span: Span,
+}
+
+/// What a rebuilt request looks like, in the view's own terms. The dialect
+/// turns it into edits of bytes (`wire::apply`).
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The brief, to stand at the end of the receiver's own instructions.
+    pub brief: Option<String>,
+    /// Which system item carries the brief (index into `View::items`); none: a new one is put first.
+    pub brief_after: Option<usize>,
+    /// What becomes of each item; one entry an item, in order.
+    pub keep: Vec<Keep>,
+    /// Items to put back as bytes, each before the item of that index (`items.len()` is the end).
+    pub put_back: Vec<(usize, bytes::Bytes)>,
+}
+
+/// What becomes of one item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Its bytes, as they are.
+    Whole,
+    /// Without these of its calls (indices into `Item::calls`).
+    WithoutCalls(Vec<usize>),
+    /// With its text replaced (an oversized result); everything else as it is.
+    Shortened(String),
+    /// Not at all.
+    Drop,
+}

@@ -1,0 +1,1 @@
+//! The wire: bytes to the neutral view and back, by splicing. Knows no handoffs.

@@ -1,0 +1,3 @@
+//! The `seam` binary.
+
+fn main() {}

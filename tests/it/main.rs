@@ -1,0 +1,1 @@
+//! The project's own tests against the built product. One binary.
