@@ -1,8 +1,10 @@
 //! The engine decides what to do with a request and what a reply says. It is
 //! pure: no I/O, no clock, no environment, no logging.
 
+pub mod custody;
 pub mod event;
 pub mod handoff;
+pub mod hash;
 pub mod record;
 pub mod time;
 pub mod view;

@@ -4,4 +4,5 @@
 pub mod contract;
 pub mod evidence;
 pub mod freshness;
+pub mod speaker;
 pub mod verify;

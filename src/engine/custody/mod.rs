@@ -1,0 +1,5 @@
+//! Custody: who the agents of a run are, which of them holds it, and what the
+//! run remembers between requests.
+
+pub mod agent;
+pub mod run;

@@ -1,0 +1,1 @@
+//! The run: what Seam remembers of it between requests.

@@ -1,0 +1,117 @@
+//! Hashes over the neutral view, stable across processes and releases: what
+//! two requests have in common when a client re-serialises, renames or
+//! re-spaces what it resends.
+
+use sha2::{Digest, Sha256};
+
+use super::view::{Call, Item, Role};
+
+/// 128 bits of SHA-256, as 32 hex digits.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Hash(String);
+
+impl Hash {
+    /// The hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Collects parts into a hash. Every part is closed by its length, so that no
+/// two lists of parts run into the same bytes.
+#[derive(Clone)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// A hasher for one purpose; hashes of different purposes never meet.
+    pub fn new(purpose: &str) -> Self {
+        let mut hasher = Hasher(Sha256::new());
+        hasher.bytes(purpose.as_bytes());
+        hasher
+    }
+
+    /// Adds bytes as they are.
+    pub fn bytes(&mut self, part: &[u8]) -> &mut Self {
+        self.0.update(part);
+        self.0.update((part.len() as u64).to_le_bytes());
+        self
+    }
+
+    /// Adds a text without its white space.
+    pub fn text(&mut self, text: &str) -> &mut Self {
+        let mut length = 0u64;
+        for word in text.split_whitespace() {
+            self.0.update(word.as_bytes());
+            length += word.len() as u64;
+        }
+        self.0.update(length.to_le_bytes());
+        self
+    }
+
+    /// Adds call arguments as parsed JSON, since clients re-serialise them; as text where they do not parse.
+    pub fn arguments(&mut self, arguments: &str) -> &mut Self {
+        match serde_json::from_str::<serde_json::Value>(arguments) {
+            Ok(value) => self.bytes(value.to_string().as_bytes()),
+            Err(_) => self.text(arguments),
+        }
+    }
+
+    /// Adds a call: id, name, arguments.
+    pub fn call(&mut self, call: &Call<'_>) -> &mut Self {
+        self.bytes(call.id.as_bytes()).bytes(call.name.as_bytes()).arguments(&call.arguments)
+    }
+
+    /// The hash of all parts so far.
+    pub fn finish(&self) -> Hash {
+        use std::fmt::Write as _;
+        let digest = self.0.clone().finalize();
+        let mut hex = String::with_capacity(32);
+        for byte in &digest[..16] {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        Hash(hex)
+    }
+}
+
+/// The hash of the first `count` items that are not system text, without names
+/// and white space: how a hidden boundary is found again.
+pub fn prefix(items: &[Item<'_>], count: usize) -> Hash {
+    let mut hasher = Hasher::new("prefix");
+    for item in items.iter().filter(|item| item.role != Role::System).take(count) {
+        hasher.bytes(&[item.role as u8]).text(&item.text);
+        for call in &item.calls {
+            hasher.call(call);
+        }
+        if let Some(id) = &item.answers {
+            hasher.bytes(id.as_bytes());
+        }
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_hash_as_json_not_as_text() {
+        let of = |text: &str| Hasher::new("t").arguments(text).finish();
+        assert_eq!(of(r#"{"a": 1, "b": [2]}"#), of(r#"{"b":[2],"a":1}"#));
+        assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
+        assert_ne!(of("{"), of("}"));
+    }
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        let of = |a: &str, b: &str| Hasher::new("t").text(a).text(b).finish();
+        assert_ne!(of("ab", "c"), of("a", "bc"));
+        assert_eq!(of("a b", "c"), of("ab", " c "));
+    }
+}
