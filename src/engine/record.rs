@@ -123,7 +123,8 @@ pub struct Record {
     pub objective: Option<String>,
     /// The run's last customer turn, word for word, bounded; none if it is the first.
     pub latest_request: Option<String>,
-    /// What the sender wrote, topped up and carried; without its facts.
+    /// What the sender wrote, topped up and carried. Its claims stand in `facts`; of `established`
+    /// only whether it was asked is kept (`Some` and empty).
     pub handoff: Handoff,
     /// The facts, each with what the check found.
     pub facts: Vec<Fact>,

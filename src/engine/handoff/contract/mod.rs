@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::verify::Outcome;
+
 /// Who put a line into the handoff.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,7 +33,7 @@ pub struct Line {
 pub type Lines = Option<Vec<Line>>;
 
 /// A fact's value, as its writer spelled it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
     /// A string's decoded text, or any other JSON value's own text.
     pub text: String,
@@ -62,7 +64,7 @@ pub enum Confidence {
 }
 
 /// One fact as the sender claims it. Without a key it is a *statement*.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// What it is a value of; none: a statement.
     pub key: Option<String>,
@@ -72,8 +74,12 @@ pub struct Claim {
     pub of: Option<String>,
     /// Where it is said to come from.
     pub source: Option<Source>,
-    /// The call id or quote it cites.
+    /// The call id or quote it cites; several call ids are separated by one space.
     pub evidence: Option<String>,
+    /// Where it is said to come from, in the sender's own words, where they are none of [`Source`].
+    /// A claim like the others: it changes no outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_text: Option<String>,
     /// How sure the sender says it is.
     pub confidence: Option<Confidence>,
     /// Who put it there.
@@ -121,7 +127,7 @@ pub struct Constraint {
 }
 
 /// A thing by reference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     /// What the sender calls it.
     pub name: Option<String>,
@@ -131,6 +137,9 @@ pub struct Artifact {
     pub reference: String,
     /// A short summary.
     pub summary: Option<String>,
+    /// What the check of the reference found; none: it was not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
 }
 
 /// The shape in which a result is wanted back.
