@@ -2,6 +2,7 @@
 //! rebuilt around it. Knows no field name of either dialect.
 
 pub mod contract;
+pub mod detect;
 pub mod evidence;
 pub mod freshness;
 pub mod speaker;
