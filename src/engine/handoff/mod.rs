@@ -6,4 +6,5 @@ pub mod detect;
 pub mod evidence;
 pub mod freshness;
 pub mod speaker;
+pub mod transcript;
 pub mod verify;
