@@ -1,6 +1,15 @@
 //! The contract: what a sender may say, read from whatever shape it was said in.
 
+mod fields;
+mod names;
+mod read;
+mod tree;
+
 use serde::{Deserialize, Serialize};
+
+pub use fields::{MAX_ENTRIES, MAX_FACTS, MAX_TEXT};
+pub use names::declares_contract;
+pub use read::{MAX_BYTES, Read, read};
 
 use super::verify::Outcome;
 
