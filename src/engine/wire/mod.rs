@@ -1,3 +1,105 @@
 //! The wire: bytes to the neutral view and back, by splicing. Knows no handoffs.
 
+mod chat;
+mod chat_edit;
+mod edit;
 pub mod json;
+
+use bytes::Bytes;
+
+use super::view::{Dialect, Plan, View};
+
+/// Why a body or a reply could not be read. Whoever meets it forwards the bytes as they are.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// The bytes are not UTF-8 from this byte on.
+    #[error("not UTF-8 at byte {0}")]
+    NotUtf8(usize),
+    /// The grammar of JSON is broken at this byte.
+    #[error("not JSON at byte {0}")]
+    NotJson(usize),
+    /// Nested deeper than [`json::MAX_DEPTH`].
+    #[error("nested deeper than {} levels", json::MAX_DEPTH)]
+    TooDeep,
+    /// The body is JSON, but not an object.
+    #[error("not a JSON object")]
+    NotAnObject,
+    /// The conversation under this key is missing or is not a list.
+    #[error("`{0}` is not a list")]
+    NotAList(&'static str),
+    /// A key that is read comes twice in one object; which one counts is anybody's guess.
+    #[error("key `{key}` comes twice, again at byte {at}")]
+    DuplicateKey {
+        /// The key.
+        key: &'static str,
+        /// Where it comes again.
+        at: usize,
+    },
+    /// A value is of a kind that the dialect does not know in this place.
+    #[error("`{key}` is of an unknown shape at byte {at}")]
+    OddShape {
+        /// What the value should have been.
+        key: &'static str,
+        /// Where it stands.
+        at: usize,
+    },
+    /// This dialect is passed through unread.
+    #[error("the dialect is not read")]
+    DialectUnsupported,
+}
+
+impl From<json::Fault> for Unreadable {
+    fn from(fault: json::Fault) -> Self {
+        match fault {
+            json::Fault::Syntax(at) => Unreadable::NotJson(at),
+            json::Fault::TooDeep => Unreadable::TooDeep,
+        }
+    }
+}
+
+/// Reads the body of a request.
+pub fn read(body: &[u8], dialect: Dialect) -> Result<View<'_>, Unreadable> {
+    match dialect {
+        Dialect::Chat => chat::read(utf8(body)?),
+        Dialect::Responses => Err(Unreadable::DialectUnsupported),
+    }
+}
+
+/// Carries out `plan` on the body that `view` was read from. Every byte that
+/// the plan does not name stays as it is; the plan that changes nothing gives
+/// the same bytes.
+pub fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
+    match view.dialect {
+        Dialect::Chat => chat_edit::apply(body, view, plan),
+        // No view of this dialect exists yet; a caller that made one gets its bytes back.
+        Dialect::Responses => Bytes::copy_from_slice(body),
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Unreadable> {
+    std::str::from_utf8(bytes).map_err(|error| Unreadable::NotUtf8(error.valid_up_to()))
+}
+
+/// The keys that are read in one object, and which of them have come.
+struct Once {
+    keys: &'static [&'static str],
+    seen: u32,
+}
+
+impl Once {
+    fn new(keys: &'static [&'static str]) -> Self {
+        debug_assert!(keys.len() <= 32, "a bit a key");
+        Once { keys, seen: 0 }
+    }
+
+    /// Refuses the second coming of a key that is read.
+    fn note(&mut self, key: &json::Key<'_>) -> Result<(), Unreadable> {
+        let Some(place) = self.keys.iter().position(|known| *known == key.name) else { return Ok(()) };
+        let bit = 1 << place;
+        if self.seen & bit != 0 {
+            return Err(Unreadable::DuplicateKey { key: self.keys[place], at: key.start });
+        }
+        self.seen |= bit;
+        Ok(())
+    }
+}
