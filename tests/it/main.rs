@@ -1,1 +1,3 @@
 //! The project's own tests against the built product. One binary.
+
+mod support;
