@@ -110,7 +110,7 @@ fn place(at: usize) -> String {
     format!("messages[{at}]")
 }
 
-fn roles(messages: &[Value], rules: &Rules, faults: &mut Faults) {
+fn roles(messages: &[Value], rules: Rules, faults: &mut Faults) {
     let mut spoken = false;
     let mut systems = 0;
     let mut before = "";
@@ -187,7 +187,7 @@ fn calls(message: &Value) -> &[Value] {
     message.get("tool_calls").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn content(message: &Value, at: usize, rules: &Rules, faults: &mut Faults) {
+fn content(message: &Value, at: usize, rules: Rules, faults: &mut Faults) {
     let place = format!("{}.content", place(at));
     let role = role(message);
     match message.get("content") {
@@ -225,7 +225,7 @@ fn fits_role(part: &Value, role: &str) -> bool {
     }
 }
 
-fn call_forms(message: &Value, at: usize, rules: &Rules, faults: &mut Faults) {
+fn call_forms(message: &Value, at: usize, rules: Rules, faults: &mut Faults) {
     if message.get("tool_calls").is_some_and(|list| !list.is_null() && calls(message).is_empty()) {
         faults.add(format!("{}.tool_calls", place(at)), "has to be a list with a call in it");
     }
@@ -388,18 +388,14 @@ mod tests {
         );
         let rules = Rules { assistant_last: true, alternate: true, user_after_tool: false, ..Rules::STRICT };
         check_with(rules, &json!([says("user"), says("assistant")]), &[]);
+        check_with(rules, &json!([says("user"), says("user")]), &["messages[1]: two user messages in a row"]);
         check_with(
-            &rules,
-            &json!([says("user"), says("user")]),
-            &["messages[1]: two user messages in a row"],
-        );
-        check_with(
-            &rules,
+            rules,
             &json!([says("assistant"), says("user")]),
             &["messages[0]: the first turn is not the user's"],
         );
         check_with(
-            &rules,
+            rules,
             &json!([says("user"), calling(&["a"]), result("a"), says("user")]),
             &["messages[3]: a user message directly behind a tool message"],
         );
@@ -433,7 +429,7 @@ mod tests {
         let nine = Rules { ids: Ids::NineAlphanumeric, ..Rules::STRICT };
         check_with(nine, &json!([says("user"), calling(&["abcDEF123"]), result("abcDEF123")]), &[]);
         check_with(
-            &nine,
+            nine,
             &json!([says("user"), calling(&["call_1"]), result("call_1")]),
             &["messages[1].tool_calls[0].id: \"call_1\" is no call id here"],
         );
