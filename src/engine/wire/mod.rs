@@ -4,6 +4,7 @@ mod chat;
 mod chat_edit;
 mod edit;
 pub mod json;
+pub mod sse;
 
 use bytes::Bytes;
 
