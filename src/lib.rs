@@ -3,4 +3,5 @@
 //!
 //! [`engine`] decides and is pure; everything else moves bytes for it.
 
+pub mod cli;
 pub mod engine;

@@ -113,18 +113,31 @@ impl Fields {
                 };
                 members.iter().map(|(name, kind)| (name.clone(), type_name(kind))).collect()
             }
-            Node::List(_) => self.list(path, node, MAX_ENTRIES, |fields, path, node| {
-                let name = first_text(node, &["name", "key", "field"]);
-                let row = name.map(|name| (name, type_name(node)));
-                if row.is_none() {
-                    fields.expected(path, "a row of name and type", node);
-                }
-                row
-            })?,
+            Node::List(_) => self.list(path, node, MAX_ENTRIES, Fields::row)?,
             node => return self.string(path, node).map(ReturnSchema::Name),
         };
-        let rows = self.capped(path, rows, MAX_ENTRIES);
+        let mut rows: Vec<(String, String)> = self.capped(path, rows, MAX_ENTRIES);
+        // The form that is asked for is a list; one entry without a type is the name of a schema.
+        if let [(name, kind)] = &mut rows[..]
+            && kind.is_empty()
+        {
+            return Some(ReturnSchema::Name(std::mem::take(name)));
+        }
         (!rows.is_empty()).then_some(ReturnSchema::Rows(rows))
+    }
+
+    /// A row of the shape wanted back: `name: type`, or an object of the two.
+    fn row(&mut self, path: &str, node: &Node) -> Option<(String, String)> {
+        if let Node::Text(text) = node {
+            let text = self.bounded(path, text.trim());
+            let (name, kind) = text.split_once(':').unwrap_or((&text, ""));
+            return Some((name.trim().to_owned(), kind.trim().to_owned()));
+        }
+        let row = first_text(node, &["name", "key", "field"]).map(|name| (name, type_name(node)));
+        if row.is_none() {
+            self.expected(path, "a row of name and type", node);
+        }
+        row
     }
 
     /// A list in any of the forms in which senders write one: JSON inside a

@@ -1,15 +1,19 @@
 //! The contract: what a sender may say, read from whatever shape it was said in.
 
 mod fields;
+mod judge;
 mod names;
 mod read;
+mod schema;
 mod tree;
 
 use serde::{Deserialize, Serialize};
 
 pub use fields::{MAX_ENTRIES, MAX_FACTS, MAX_TEXT};
+pub use judge::{MAX_REFERENCE, judge};
 pub use names::declares_contract;
 pub use read::{MAX_BYTES, Read, read};
+pub use schema::{Fields, schema};
 
 use super::verify::Outcome;
 

@@ -270,6 +270,7 @@ enum Nested {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "cases read better without the ampersands")]
 mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
