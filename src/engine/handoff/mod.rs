@@ -7,4 +7,5 @@ pub mod evidence;
 pub mod freshness;
 pub mod speaker;
 pub mod transcript;
+pub mod value;
 pub mod verify;

@@ -1,5 +1,7 @@
 //! The check: a claim against the evidence, without a model.
 
+pub(crate) mod supersede;
+
 use serde::{Deserialize, Serialize};
 
 use super::contract::Claim;
@@ -78,6 +80,9 @@ pub struct Fact {
     pub age: Age,
     /// The customer's words that contest it, bounded.
     pub contested_by: Vec<String>,
+    /// A tool is cited for what only the customer said.
+    #[serde(default)]
+    pub customer_only: bool,
 }
 
 /// Checks claims against the evidence and judges their age at `now`.
@@ -98,6 +103,7 @@ pub fn verify(
             as_of: None,
             age: Age::Ageless,
             contested_by: Vec::new(),
+            customer_only: false,
         })
         .collect()
 }

@@ -1,0 +1,211 @@
+//! The keys of a run's results, each read once: its words, and whether its
+//! value names a record.
+
+use std::collections::HashMap;
+
+use crate::engine::handoff::value::fold::{self, Words};
+
+/// A key's number; the same text has the same number all over one index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct KeyId(pub(crate) u32);
+
+impl KeyId {
+    /// The key of what has none: an element of a list, a whole result.
+    pub(crate) const NONE: KeyId = KeyId(0);
+}
+
+/// What a key says about its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// It names a record for good: `id`, `order_id`, `sku`.
+    Id,
+    /// It names a record of a series, perhaps together with a day: `flight_number`, `room_no`, `code`.
+    Number,
+    /// It names a person or a thing in words: `name`, `first_name`, `title`.
+    Name,
+    /// It says which day: `date`, `day`.
+    Day,
+    /// It only wraps what it holds: `result`, `data`.
+    Wrapper,
+    /// Anything else.
+    Plain,
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) text: Box<str>,
+    pub(crate) words: Words,
+    pub(crate) class: Class,
+    /// How many of the words say what is named: `order_id` has one, `id` none.
+    pub(crate) stem: usize,
+}
+
+impl Key {
+    fn new(text: &str) -> Key {
+        let words = Words::of(text);
+        let (class, stem) = classify(&words);
+        Key { text: text.into(), words, class, stem }
+    }
+
+    /// The kind of record that an identifying key names, e.g. `order` of `order_id`; empty if it does not say.
+    pub(crate) fn stem_text(&self) -> &str {
+        self.words.window(0..self.stem)
+    }
+
+    /// The last word of the kind of record that the key names.
+    pub(crate) fn stem_word(&self) -> &str {
+        if self.stem == 0 { "" } else { self.words.word(self.stem - 1) }
+    }
+
+    /// Whether its value names a record.
+    pub(crate) fn names(&self) -> bool {
+        matches!(self.class, Class::Id | Class::Number)
+    }
+}
+
+/// Words at the end of a key whose value names one record and no other.
+const ID_WORDS: [&str; 11] =
+    ["id", "uuid", "guid", "sku", "isbn", "ref", "reference", "slug", "username", "handle", "barcode"];
+/// Words at the end of a key whose value names one of a series.
+const NUMBER_WORDS: [&str; 7] = ["number", "no", "num", "nr", "code", "key", "serial"];
+const NAME_WORDS: [&str; 6] = ["name", "title", "label", "hostname", "fullname", "surname"];
+const DAY_WORDS: [&str; 2] = ["date", "day"];
+/// Keys that tools and protocols put around a result.
+const WRAPPERS: [&str; 12] = [
+    "result",
+    "results",
+    "data",
+    "response",
+    "content",
+    "text",
+    "payload",
+    "body",
+    "output",
+    "structuredcontent",
+    "value",
+    "record",
+];
+
+fn classify(words: &Words) -> (Class, usize) {
+    let Some(stem) = words.len().checked_sub(1) else { return (Class::Plain, 0) };
+    let last = words.word(stem);
+    let class = if ID_WORDS.contains(&last) {
+        Class::Id
+    } else if NUMBER_WORDS.contains(&last) {
+        Class::Number
+    } else if NAME_WORDS.contains(&last) {
+        Class::Name
+    } else if DAY_WORDS.contains(&last) && stem == 0 {
+        Class::Day
+    } else if WRAPPERS.contains(&words.text.as_str()) {
+        Class::Wrapper
+    } else {
+        Class::Plain
+    };
+    (class, stem)
+}
+
+/// The keys of one index.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    keys: Vec<Key>,
+    by_text: HashMap<Box<str>, KeyId>,
+    /// The same keys come again and again: the last one of each slot is tried before the map.
+    recent: Vec<KeyId>,
+    /// Keys by their run-together words, so that `orderId` is found as `order_id`.
+    by_words: HashMap<u64, Vec<KeyId>>,
+}
+
+const RECENT: usize = 256;
+
+impl Default for Keys {
+    fn default() -> Self {
+        Keys {
+            keys: vec![Key::new("")],
+            by_text: HashMap::new(),
+            recent: vec![KeyId::NONE; RECENT],
+            by_words: HashMap::new(),
+        }
+    }
+}
+
+impl Keys {
+    /// The number of the key `text`.
+    pub(crate) fn intern(&mut self, text: &str) -> KeyId {
+        let slot = slot(text);
+        let recent = self.recent[slot];
+        if *self[recent].text == *text {
+            return recent;
+        }
+        let id = if let Some(id) = self.by_text.get(text) { *id } else { self.insert(text) };
+        self.recent[slot] = id;
+        id
+    }
+
+    fn insert(&mut self, text: &str) -> KeyId {
+        let id = KeyId(self.keys.len() as u32);
+        let key = Key::new(text);
+        self.by_words.entry(fold::hash(&key.words.text)).or_default().push(id);
+        self.by_text.insert(text.into(), id);
+        self.keys.push(key);
+        id
+    }
+
+    /// The keys whose words, run together, are `words`, in every spelling that the run has.
+    pub(crate) fn spelled(&self, words: &str) -> &[KeyId] {
+        self.by_words.get(&fold::hash(words)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether two keys are one, perhaps in different spelling.
+    pub(crate) fn same(&self, a: KeyId, b: KeyId) -> bool {
+        a == b || self[a].words.text == self[b].words.text
+    }
+}
+
+impl std::ops::Index<KeyId> for Keys {
+    type Output = Key;
+
+    fn index(&self, id: KeyId) -> &Key {
+        &self.keys[id.0 as usize]
+    }
+}
+
+fn slot(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (first, last) = (bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0));
+    let middle = bytes.get(bytes.len() / 2).copied().unwrap_or(0);
+    (usize::from(first) * 31 + usize::from(middle) * 7 + usize::from(last) + bytes.len() * 13) % RECENT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(key: &str, class: Class, stem: &str) {
+        let key = Key::new(key);
+        assert_eq!((key.class, key.stem_text()), (class, stem), "{}", key.text);
+    }
+
+    #[test]
+    fn keys_say_what_they_name() {
+        check("loan_id", Class::Id, "loan");
+        check("bedNumber", Class::Number, "bed");
+        check("id", Class::Id, "");
+        check("first_name", Class::Name, "first");
+        check("date", Class::Day, "");
+        check("due_date", Class::Plain, "due");
+        check("result", Class::Wrapper, "");
+        check("price", Class::Plain, "");
+    }
+
+    #[test]
+    fn one_text_is_one_key() {
+        let mut keys = Keys::default();
+        let (a, b) = (keys.intern("ward_no"), keys.intern("wardNo"));
+        assert_ne!(a, b);
+        assert_eq!(keys.intern("ward_no"), a);
+        assert_eq!(keys.spelled("wardno"), [a, b]);
+        assert!(keys.same(a, b));
+    }
+}

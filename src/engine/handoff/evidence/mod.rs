@@ -1,0 +1,335 @@
+//! The evidence index: what the run's tools returned and its customer said,
+//! indexed once, so that checking a fact costs what the fact costs.
+//!
+//! Every result is read into a tree of values ([`read`]), its records are found
+//! ([`records`]), and the records are posted under their names, so that a later
+//! result for the same record is found without a search.
+
+mod document;
+mod keys;
+mod leaf;
+mod read;
+mod records;
+
+use std::collections::HashMap;
+
+pub use document::Kind;
+pub use leaf::{Leaf, RecordName};
+
+pub(crate) use document::Document;
+pub(crate) use keys::{Class, KeyId, Keys};
+pub(crate) use records::{How, Records};
+
+use crate::engine::event::{Code, Finding};
+use crate::engine::handoff::value::fold::Words;
+use crate::engine::time::Timestamp;
+
+/// One thing that happened in the run, in order.
+#[derive(Clone, Copy, Debug)]
+pub enum Happening<'a> {
+    /// A tool call, with its result where it has one. Ids repeat: the place in the order tells calls apart.
+    Call {
+        /// The call's id as the client has it.
+        id: &'a str,
+        /// The tool's name.
+        name: &'a str,
+        /// The arguments, JSON text.
+        arguments: &'a str,
+        /// The result's text.
+        result: Option<&'a str>,
+        /// When the result was first seen, if that can be known.
+        as_of: Option<Timestamp>,
+    },
+    /// A turn of the customer.
+    Customer(&'a str),
+    /// What an agent said to the customer.
+    Agent(&'a str),
+}
+
+/// How a call went, as its result tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It returned something.
+    Ok,
+    /// It returned nothing: no text, an empty list or object, null.
+    Empty,
+    /// It returned an error.
+    Error,
+    /// No result was seen.
+    NoResult,
+}
+
+/// A call of the run.
+#[derive(Debug)]
+pub struct CallSeen {
+    /// Its id; others may bear it too.
+    pub id: Box<str>,
+    /// The tool's name.
+    pub name: Box<str>,
+    /// When the result was first seen, if that can be known.
+    pub as_of: Option<Timestamp>,
+    /// How it went.
+    pub ended: Ended,
+    /// Its place among all that happened.
+    pub place: u32,
+    pub(crate) tool: Words,
+    pub(crate) arguments: Document,
+    pub(crate) result: Document,
+    pub(crate) records: Records,
+}
+
+impl CallSeen {
+    /// The result's text as it came; empty where there is none.
+    pub fn result_text(&self) -> &str {
+        self.result.whole()
+    }
+
+    /// The node that a record's keys hang on.
+    pub(crate) fn top(&self, record: u32, keys: &Keys) -> u32 {
+        if record == 0 {
+            records::core(&self.result, keys)
+        } else {
+            self.records.records[record as usize].node
+        }
+    }
+
+    /// The arguments' text as it came.
+    pub fn arguments_text(&self) -> &str {
+        self.arguments.whole()
+    }
+}
+
+/// What somebody said.
+#[derive(Debug)]
+pub struct Turn {
+    /// Whether it was the customer, else an agent.
+    pub customer: bool,
+    /// The words.
+    pub text: Box<str>,
+    /// Its place among all that happened.
+    pub place: u32,
+}
+
+/// A record of one call's result, in the list of all records of one name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    pub(crate) call: u32,
+    pub(crate) record: u32,
+    /// The posting before it under the same name.
+    pub(crate) before: Option<u32>,
+}
+
+/// The index.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    whole: bool,
+    places: u32,
+    calls: Vec<CallSeen>,
+    turns: Vec<Turn>,
+    by_id: HashMap<Box<str>, Vec<u32>>,
+    pub(crate) keys: Keys,
+    postings: Vec<Posting>,
+    by_name: HashMap<u64, u32>,
+}
+
+impl Evidence {
+    /// Indexes a run. `whole` says that Seam saw the run from its first request.
+    pub fn index<'a>(run: impl IntoIterator<Item = Happening<'a>>, whole: bool) -> Evidence {
+        let mut evidence = Evidence { whole, ..Evidence::default() };
+        evidence.extend(run);
+        evidence
+    }
+
+    /// Adds what has happened since.
+    pub fn extend<'a>(&mut self, run: impl IntoIterator<Item = Happening<'a>>) {
+        for happening in run {
+            match happening {
+                Happening::Call { id, name, arguments, result, as_of } => {
+                    self.call(id, name, arguments, result, as_of);
+                }
+                Happening::Customer(text) => self.turn(true, text),
+                Happening::Agent(text) => self.turn(false, text),
+            }
+            self.places += 1;
+        }
+    }
+
+    /// Whether Seam saw the run from its first request.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// How many things have happened: what `extend` has still to be given begins there.
+    pub fn len(&self) -> usize {
+        self.places as usize
+    }
+
+    /// Whether nothing has happened.
+    pub fn is_empty(&self) -> bool {
+        self.places == 0
+    }
+
+    /// The calls, in order.
+    pub fn calls(&self) -> &[CallSeen] {
+        &self.calls
+    }
+
+    /// What was said, in order.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// The customer's turns, in order.
+    pub fn customer_turns(&self) -> impl DoubleEndedIterator<Item = &Turn> {
+        self.turns.iter().filter(|turn| turn.customer)
+    }
+
+    /// All values of all results, in order.
+    pub fn leaves(&self) -> impl Iterator<Item = Leaf<'_>> {
+        (0..self.calls.len() as u32).flat_map(move |call| self.leaves_of(call as usize))
+    }
+
+    /// The values of one call's result, in order.
+    pub fn leaves_of(&self, call: usize) -> impl Iterator<Item = Leaf<'_>> {
+        let nodes = self.calls.get(call).map_or(0, |seen| seen.result.nodes.len() as u32);
+        (0..nodes).filter_map(move |node| Leaf::new(self, call as u32, node))
+    }
+
+    /// A call's scalar arguments that say what it was about: key and value.
+    pub fn identifying_arguments(
+        &self,
+        call: usize,
+    ) -> impl Iterator<Item = (&str, std::borrow::Cow<'_, str>)> {
+        self.calls.get(call).into_iter().flat_map(move |seen| {
+            let arguments = &seen.arguments;
+            arguments.children(records::core(arguments, &self.keys)).filter_map(move |child| {
+                let node = arguments.node(child);
+                let key = &self.keys[node.key];
+                let short = matches!(node.kind, Kind::Text | Kind::Number) && node.len <= 96;
+                (short && (key.names() || matches!(key.class, Class::Name | Class::Day)))
+                    .then(|| (&*key.text, arguments.value(child)))
+            })
+        })
+    }
+
+    /// What could not be indexed.
+    pub fn findings(&self) -> Vec<Finding> {
+        let bounded = self.calls.iter().filter(|call| call.result.bounded || call.arguments.bounded);
+        bounded
+            .take(20)
+            .map(|call| {
+                Finding::new(Code::LimitReached, &*call.id, "a result was indexed up to a bound only")
+            })
+            .collect()
+    }
+
+    /// The calls with this id, in order.
+    pub(crate) fn with_id(&self, id: &str) -> &[u32] {
+        self.by_id.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn seen(&self, call: u32) -> &CallSeen {
+        &self.calls[call as usize]
+    }
+
+    /// All records with a name, newest first.
+    pub(crate) fn records_named(&self, hash: u64) -> impl Iterator<Item = Posting> + '_ {
+        let at = |index: u32| self.postings[index as usize];
+        let newest = self.by_name.get(&hash).map(|index| at(*index));
+        std::iter::successors(newest, move |posting| posting.before.map(at))
+    }
+
+    fn turn(&mut self, customer: bool, text: &str) {
+        self.turns.push(Turn { customer, text: text.into(), place: self.places });
+    }
+
+    fn call(
+        &mut self,
+        id: &str,
+        name: &str,
+        arguments: &str,
+        result: Option<&str>,
+        as_of: Option<Timestamp>,
+    ) {
+        let index = self.calls.len() as u32;
+        let tool = Words::of(name);
+        let argument_limits = read::Limits { nodes: 2_000, ..read::Limits::DEFAULT };
+        let arguments = read::read(arguments, &mut self.keys, argument_limits);
+        let mut document = read::read(result.unwrap_or(""), &mut self.keys, read::Limits::DEFAULT);
+        let records = records::identify(&mut document, &arguments, &tool, &self.keys);
+        let ended = ended(&document, result, &self.keys);
+        for name in &records.names {
+            let posting = self.postings.len() as u32;
+            let before = self.by_name.insert(name.hash, posting);
+            self.postings.push(Posting { call: index, record: name.record, before });
+        }
+        self.by_id.entry(id.into()).or_default().push(index);
+        self.calls.push(CallSeen {
+            id: id.into(),
+            name: name.into(),
+            as_of,
+            ended,
+            place: self.places,
+            tool,
+            arguments,
+            result: document,
+            records,
+        });
+    }
+}
+
+/// How a call went.
+fn ended(document: &Document, result: Option<&str>, keys: &Keys) -> Ended {
+    let Some(text) = result else { return Ended::NoResult };
+    let text = text.trim();
+    if says_error(text) {
+        return Ended::Error;
+    }
+    let core = records::core(document, keys);
+    let empty = match document.node(core).kind {
+        Kind::Object | Kind::Array => document.node(core).end == core + 1,
+        Kind::Region => {
+            document.node(core).end == core + 1 || {
+                let only = core + 1;
+                document.node(only).end == document.node(core).end
+                    && match document.node(only).kind {
+                        Kind::Null => true,
+                        Kind::Object | Kind::Array => document.node(only).end == only + 1,
+                        _ => false,
+                    }
+            }
+        }
+        _ => false,
+    };
+    if text.is_empty() || empty {
+        return Ended::Empty;
+    }
+    let error = (0..document.nodes.len().min(64) as u32).any(|index| {
+        let node = document.node(index);
+        let depth_one = node.parent == core || node.parent == 0 || node.parent == 1;
+        depth_one
+            && match keys[node.key].words.text.as_str() {
+                "error" | "errors" | "exception" => {
+                    !matches!(node.kind, Kind::Null)
+                        && node.len > 0
+                        && !matches!(document.raw(index), "[]" | "{}" | "false")
+                }
+                "iserror" => matches!(document.raw(index), "true" | "True"),
+                "success" | "ok" => matches!(document.raw(index), "false" | "False"),
+                "status" => matches!(document.raw(index), "error" | "failed" | "failure"),
+                _ => false,
+            }
+    });
+    if error { Ended::Error } else { Ended::Ok }
+}
+
+fn says_error(text: &str) -> bool {
+    let head: String = text.chars().take(24).flat_map(char::to_lowercase).collect();
+    ["error:", "error ", "err:", "exception", "traceback", "failed:"]
+        .iter()
+        .any(|start| head.starts_with(start))
+        || head == "error"
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,415 @@
+//! Which record each value of a result belongs to. A record's identity may
+//! stand in the result, in an object around it, as the key of a map, or only in
+//! the call's arguments.
+
+use super::document::{Document, Kind};
+use super::keys::{Class, KeyId, Keys};
+use crate::engine::handoff::value::fold::{self, Words};
+
+/// Where a record's identity stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// In the call: its arguments, or the bare call where they name nothing.
+    Call,
+    /// In a field of its own, or as the key of the map that it stands in.
+    Own,
+    /// In a name, which others may bear as well.
+    Name,
+    /// Nowhere: what looked like an identity is not its own. It belongs to the record around it.
+    Nowhere,
+}
+
+/// An object that is about one thing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) node: u32,
+    /// The record around it; record 0, the call's own, is its own parent.
+    pub(crate) parent: u32,
+    pub(crate) how: How,
+    /// The day that tells it from others of a series, hashed; 0 where there is none.
+    pub(crate) day: u64,
+}
+
+/// One name of one record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    pub(crate) hash: u64,
+    pub(crate) record: u32,
+    /// The key whose value it is.
+    pub(crate) key: KeyId,
+    /// Where it stands in `Records::text`, folded and run together.
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    /// The node that says it; for record 0 a node of the arguments.
+    pub(crate) node: u32,
+}
+
+/// An argument that says which slice of the world a result is about and that the result does not repeat.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice {
+    pub(crate) key: KeyId,
+    pub(crate) hash: u64,
+}
+
+/// The records of one result.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pub(crate) records: Vec<Record>,
+    pub(crate) names: Vec<Name>,
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) text: String,
+}
+
+impl Records {
+    pub(crate) fn name_text(&self, name: &Name) -> &str {
+        self.text.get(name.start as usize..(name.start + name.len) as usize).unwrap_or("")
+    }
+
+    /// The names of one record, the first one first.
+    pub(crate) fn names_of(&self, record: u32) -> impl Iterator<Item = &Name> {
+        let from = self.names.partition_point(|name| name.record < record);
+        self.names[from..].iter().take_while(move |name| name.record == record)
+    }
+
+    /// The nearest record, from `record` outwards, that has an identity.
+    pub(crate) fn known(&self, mut record: u32) -> u32 {
+        while record != 0 && self.records[record as usize].how == How::Nowhere {
+            record = self.records[record as usize].parent;
+        }
+        record
+    }
+
+    /// The record around a record, the call's own at last.
+    pub(crate) fn around(&self, record: u32) -> Option<u32> {
+        (record != 0).then(|| self.known(self.records[record as usize].parent))
+    }
+
+    /// From a record outwards; the call's own only where it says more than those inside it.
+    pub(crate) fn chain(&self, record: u32) -> impl Iterator<Item = u32> + '_ {
+        let told =
+            move |hash: u64| self.outwards(record).any(|inner| inner != 0 && self.has_name(inner, hash));
+        let news = self.known(record) == 0 || self.names_of(0).next().is_some_and(|name| !told(name.hash));
+        self.outwards(record).filter(move |record| *record != 0 || news)
+    }
+
+    fn outwards(&self, record: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(self.known(record)), |record| self.around(*record))
+    }
+
+    fn has_name(&self, record: u32, hash: u64) -> bool {
+        self.names_of(record).any(|name| name.hash == hash)
+    }
+}
+
+/// Finds the records of `result` and writes each node's record into it.
+pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Words, keys: &Keys) -> Records {
+    let mut finder = Finder {
+        core: core(result, keys),
+        records: Records::default(),
+        wanted: wanted(arguments, keys),
+        arguments,
+        tool,
+        keys,
+    };
+    finder.call(result);
+    for index in 1..result.nodes.len() as u32 {
+        let parent = result.node(index).parent;
+        let around = result.node(parent).record;
+        let own =
+            (result.node(index).kind == Kind::Object).then(|| finder.object(result, index, around)).flatten();
+        result.nodes[index as usize].record = own.unwrap_or(around);
+    }
+    finder.disown(result);
+    finder.records
+}
+
+/// The node that holds the result proper, inside what tools and protocols wrap around it.
+pub(crate) fn core(result: &Document, keys: &Keys) -> u32 {
+    let mut node = 0;
+    for _ in 0..16 {
+        let inner = if result.is_region(node) {
+            let mut children = result.children(node).filter(|child| result.node(*child).kind != Kind::Prose);
+            match (children.next(), children.next()) {
+                (Some(only), None) => Some(only),
+                _ => None,
+            }
+        } else if result.node(node).kind == Kind::Object {
+            result.children(node).find(|child| {
+                let inner = result.node(*child);
+                keys[inner.key].class == Class::Wrapper && (inner.end > child + 1 || is_tree(inner.kind))
+            })
+        } else if result.node(node).kind == Kind::Array && keys[result.node(node).key].class == Class::Wrapper
+        {
+            let mut children = result.children(node);
+            children.next().filter(|_| children.next().is_none())
+        } else {
+            None
+        };
+        match inner {
+            Some(inner) if result.node(inner).end > inner + 1 || is_tree(result.node(inner).kind) => {
+                node = inner
+            }
+            _ => break,
+        }
+    }
+    node
+}
+
+fn is_tree(kind: Kind) -> bool {
+    matches!(kind, Kind::Object | Kind::Array)
+}
+
+/// The folded scalar arguments.
+fn wanted(arguments: &Document, keys: &Keys) -> Vec<(u32, u64)> {
+    let top = core(arguments, keys);
+    arguments
+        .children(top)
+        .filter(|child| matches!(arguments.node(*child).kind, Kind::Text | Kind::Number))
+        .take(32)
+        .map(|child| (child, fold::hash(&Words::of(&arguments.value(child)).text)))
+        .collect()
+}
+
+/// Arguments with these words say where or in which terms a result holds.
+const PLACES: [&str; 14] = [
+    "location",
+    "branch",
+    "store",
+    "city",
+    "site",
+    "warehouse",
+    "region",
+    "country",
+    "zone",
+    "currency",
+    "unit",
+    "language",
+    "env",
+    "environment",
+];
+
+/// An identity is at most this long; longer texts are prose.
+const NAME_BYTES: u32 = 96;
+
+struct Finder<'f> {
+    core: u32,
+    records: Records,
+    /// The scalar arguments: node, hash of the folded value.
+    wanted: Vec<(u32, u64)>,
+    arguments: &'f Document,
+    tool: &'f Words,
+    keys: &'f Keys,
+}
+
+impl Finder<'_> {
+    /// Record 0: what the call was about.
+    fn call(&mut self, result: &Document) {
+        self.records.records.push(Record { node: 0, parent: 0, how: How::Call, day: 0 });
+        let whole = result.whole();
+        for index in 0..self.wanted.len() {
+            let (node, hash) = self.wanted[index];
+            let key = self.arguments.node(node).key;
+            let entry = &self.keys[key];
+            let slice = entry.names()
+                || entry.class == Class::Name
+                || entry.words.iter().any(|word| PLACES.contains(&word) || word == "date" || word == "day");
+            if entry.names() || entry.class == Class::Name {
+                let text = self.arguments.value(node);
+                self.name(0, key, &text, node);
+            }
+            if slice && !whole.contains(self.arguments.raw(node)) {
+                self.records.slices.push(Slice { key, hash });
+            }
+        }
+    }
+
+    /// The record that an object is, if it has an identity of its own.
+    fn object(&mut self, result: &Document, index: u32, around: u32) -> Option<u32> {
+        let parent = result.node(index).parent;
+        let element = result.node(parent).kind == Kind::Array || result.is_region(parent);
+        let container = self.container(result, index);
+        let mut best: Option<(u32, u32)> = None;
+        let mut names: [Option<u32>; 4] = [None; 4];
+        let mut named = 0;
+        let mut day = None;
+        let mut places = 0u32;
+        for child in result.children(index).take(64) {
+            let node = result.node(child);
+            places += 1;
+            if !matches!(node.kind, Kind::Text | Kind::Number) || node.len == 0 || node.len > NAME_BYTES {
+                continue;
+            }
+            match self.keys[node.key].class {
+                Class::Id | Class::Number => {
+                    let score = self.score(result, index, child, container, places);
+                    if score > best.map_or(0, |(_, score)| score) {
+                        best = Some((child, score));
+                    }
+                }
+                Class::Name if named < names.len() => {
+                    names[named] = Some(child);
+                    named += 1;
+                }
+                Class::Day => day = Some(child),
+                _ => {}
+            }
+        }
+        let map_key = self.map_key(result, index);
+        let is_core = index == self.core;
+        let opens = best.is_some() || map_key || (named > 0 && (element && !is_core));
+        if !opens {
+            return None;
+        }
+        let record = self.records.records.len() as u32;
+        let how = if best.is_some() || map_key { How::Own } else { How::Name };
+        let series = best.is_none_or(|(child, _)| self.keys[result.node(child).key].class == Class::Number)
+            && !map_key;
+        let day = day.filter(|_| series).map_or(0, |child| fold::hash(&Words::of(&result.value(child)).text));
+        self.records.records.push(Record { node: index, parent: around, how, day });
+        if let Some((child, _)) = best {
+            self.name(record, result.node(child).key, &result.value(child), child);
+        }
+        if map_key {
+            let key = result.node(index).key;
+            let text = &self.keys[key].text;
+            self.name(record, result.node(parent).key, text, index);
+        }
+        let names = &names[..named];
+        if named > 1 && names.iter().flatten().all(|child| self.keys[result.node(*child).key].stem > 0) {
+            // First and last name are one name.
+            let full: Vec<_> = names.iter().flatten().map(|child| result.value(*child)).collect();
+            let key = names[0].map_or(KeyId::NONE, |child| result.node(child).key);
+            self.name(record, key, &full.join(" "), names[0].unwrap_or(index));
+        } else {
+            for child in names.iter().flatten() {
+                self.name(record, result.node(*child).key, &result.value(*child), *child);
+            }
+        }
+        Some(record)
+    }
+
+    /// How well a field fits as the identity of the object that it stands in; 0 is not at all.
+    fn score(&self, result: &Document, object: u32, child: u32, container: KeyId, place: u32) -> u32 {
+        let key = &self.keys[result.node(child).key];
+        let mut score = 0;
+        if key.stem == 0 {
+            score += 8;
+        } else if fold::same_word(key.stem_word(), last_word(&self.keys[container].words)) {
+            score += 12;
+        }
+        let top = object == self.core || result.node(object).parent == self.core;
+        if top && key.stem > 0 && self.tool.has(key.stem_word()) {
+            score += 6;
+        }
+        if object == self.core {
+            let hash = fold::hash(&Words::of(&result.value(child)).text);
+            if self.wanted.iter().any(|(_, wanted)| *wanted == hash) {
+                score += 4;
+            }
+        }
+        if place == 1 || (score == 0 && object == self.core) {
+            // Objects begin with what they are, as a rule.
+            score += 2;
+        }
+        if score > 0 && key.class == Class::Id { score + 1 } else { score }
+    }
+
+    /// The key that says what kind of thing stands at a node: its own, or its list's.
+    fn container(&self, result: &Document, index: u32) -> KeyId {
+        let mut node = index;
+        for _ in 0..4 {
+            let key = result.node(node).key;
+            if key != KeyId::NONE {
+                return key;
+            }
+            if node == 0 {
+                break;
+            }
+            node = result.node(node).parent;
+        }
+        KeyId::NONE
+    }
+
+    /// Whether an object is an entry of a map from identities to objects.
+    fn map_key(&self, result: &Document, index: u32) -> bool {
+        let node = result.node(index);
+        if node.key == KeyId::NONE || result.node(node.parent).kind != Kind::Object {
+            return false;
+        }
+        let key = &self.keys[node.key];
+        if key.text.len() > NAME_BYTES as usize || key.class == Class::Wrapper {
+            return false;
+        }
+        if key.text.bytes().any(|b| b.is_ascii_digit()) && all_objects(result, node.parent) {
+            return true;
+        }
+        let same = |child: u32| {
+            matches!(result.node(child).kind, Kind::Text | Kind::Number) && *result.raw(child) == *key.text
+        };
+        result.children(index).take(16).any(same)
+            || (all_objects(result, node.parent) && alike(result, node.parent))
+    }
+
+    fn name(&mut self, record: u32, key: KeyId, text: &str, node: u32) {
+        let start = self.records.text.len() as u32;
+        let words = Words::of(text);
+        if words.is_empty() {
+            return;
+        }
+        let hash = fold::hash(&words.text);
+        if self.records.names_of(record).any(|name| name.hash == hash) {
+            return;
+        }
+        self.records.text.push_str(&words.text);
+        let len = words.text.len() as u32;
+        self.records.names.push(Name { hash, record, key, start, len, node });
+    }
+
+    /// Takes their identity from elements of one list that share it: it is not their own.
+    fn disown(&mut self, result: &Document) {
+        let mut seen: Vec<(u32, u64, u64, u32)> = Vec::new();
+        for (index, record) in self.records.records.iter().enumerate().skip(1) {
+            let parent = result.node(record.node).parent;
+            if result.node(parent).kind != Kind::Array {
+                continue;
+            }
+            if let Some(name) = self.records.names_of(index as u32).next() {
+                seen.push((parent, name.hash, record.day, index as u32));
+            }
+        }
+        seen.sort_unstable();
+        for pair in seen.windows(2) {
+            if (pair[0].0, pair[0].1, pair[0].2) == (pair[1].0, pair[1].1, pair[1].2) {
+                for (_, _, _, index) in pair {
+                    self.records.records[*index as usize].how = How::Nowhere;
+                }
+            }
+        }
+    }
+}
+
+fn last_word(words: &Words) -> &str {
+    words.len().checked_sub(1).map_or("", |last| words.word(last))
+}
+
+/// Whether everything in a map is an object.
+fn all_objects(result: &Document, map: u32) -> bool {
+    result.children(map).take(64).all(|child| result.node(child).kind == Kind::Object)
+}
+
+/// Whether the objects of a map begin with the same key, and there are several.
+fn alike(result: &Document, map: u32) -> bool {
+    let mut firsts = result
+        .children(map)
+        .take(64)
+        .map(|child| result.children(child).next().map(|first| result.node(first).key));
+    let Some(Some(first)) = firsts.next() else { return false };
+    let mut more = false;
+    for other in firsts {
+        more = true;
+        if other != Some(first) {
+            return false;
+        }
+    }
+    more
+}
