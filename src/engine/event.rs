@@ -72,6 +72,8 @@ codes! {
     BodyCompressed = "body_compressed",
     /// The reply could not be read; it passed unchanged and nothing was learnt from it.
     ReplyUnreadable = "reply_unreadable",
+    /// A fragment of a streamed call did not say which call it belongs to; the last one opened took it.
+    FragmentUnplaced = "fragment_unplaced",
     /// A fact failed verification; the place is its key, the text its outcome.
     FactNotConfirmed = "fact_not_confirmed",
     /// A fact is older than its freshness rule allows.

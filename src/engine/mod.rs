@@ -6,6 +6,7 @@ pub mod event;
 pub mod handoff;
 pub mod hash;
 pub mod record;
+pub mod reply;
 pub mod time;
 pub mod view;
 pub mod wire;

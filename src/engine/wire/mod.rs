@@ -1,13 +1,18 @@
 //! The wire: bytes to the neutral view and back, by splicing. Knows no handoffs.
 
 mod chat;
+mod chat_chunk;
 mod chat_edit;
+mod chat_reply;
+mod chat_stream;
 mod edit;
 pub mod json;
+mod reply_parts;
 pub mod sse;
 
 use bytes::Bytes;
 
+use super::reply::{Reply, Seen};
 use super::view::{Dialect, Plan, View};
 
 /// Why a body or a reply could not be read. Whoever meets it forwards the bytes as they are.
@@ -74,6 +79,62 @@ pub fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
         Dialect::Chat => chat_edit::apply(body, view, plan),
         // No view of this dialect exists yet; a caller that made one gets its bytes back.
         Dialect::Responses => Bytes::copy_from_slice(body),
+    }
+}
+
+/// Reads a reply that came as one body, the whole of it.
+pub fn read_reply(body: &[u8], dialect: Dialect) -> Result<Reply, Unreadable> {
+    match dialect {
+        Dialect::Chat => chat_reply::read(utf8(body)?),
+        Dialect::Responses => Err(Unreadable::DialectUnsupported),
+    }
+}
+
+/// Puts a streamed reply together, event by event.
+#[derive(Debug)]
+pub struct Assembler(Stream);
+
+#[derive(Debug)]
+enum Stream {
+    Chat(chat_stream::Assembler),
+}
+
+impl Assembler {
+    /// An assembler that keeps up to `limit` bytes of text and calls.
+    pub fn new(dialect: Dialect, limit: usize) -> Result<Self, Unreadable> {
+        match dialect {
+            Dialect::Chat => Ok(Assembler(Stream::Chat(chat_stream::Assembler::new(limit)))),
+            Dialect::Responses => Err(Unreadable::DialectUnsupported),
+        }
+    }
+
+    /// Takes the next event and says what it holds; nothing where it adds nothing.
+    pub fn event(&mut self, event: &sse::Event) -> Vec<Seen> {
+        match &mut self.0 {
+            Stream::Chat(chat) => chat.event(event),
+        }
+    }
+
+    /// An event passed by unread. Until the reply has ended, it may have held
+    /// a part of a call, so no call is complete any more.
+    pub fn unread(&mut self) {
+        match &mut self.0 {
+            Stream::Chat(chat) => chat.unread(),
+        }
+    }
+
+    /// The reply as far as it has come. A call is complete only once the reply has ended.
+    pub fn reply(&self) -> &Reply {
+        match &self.0 {
+            Stream::Chat(chat) => chat.reply(),
+        }
+    }
+
+    /// The stream is over, at its proper end or before it.
+    pub fn finish(self) -> Reply {
+        match self.0 {
+            Stream::Chat(chat) => chat.finish(),
+        }
     }
 }
 

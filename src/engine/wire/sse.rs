@@ -176,7 +176,7 @@ impl Lines {
 fn decode(raw: &Bytes, first: bool) -> Event {
     let mut event = Event { raw: raw.clone(), ..Event::default() };
     let mut joined: Option<Vec<u8>> = None;
-    let bytes: &[u8] = &raw;
+    let bytes: &[u8] = raw;
     let mut rest = if first { bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes) } else { bytes };
     while !rest.is_empty() {
         let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());

@@ -1,0 +1,78 @@
+//! Reads what the replies of both dialects share: usage and errors.
+
+use super::json::{Cursor, Fault, Kind};
+use crate::engine::reply::{ReplyError, Usage};
+
+/// The usage that comes next; none where it is null.
+pub(super) fn usage(cursor: &mut Cursor<'_>) -> Result<Option<Usage>, Fault> {
+    let mut usage = Usage::default();
+    let there = cursor.object::<Fault>(|cursor, key| {
+        match key.name.as_ref() {
+            "prompt_tokens" | "input_tokens" => count(cursor, &mut usage.input)?,
+            "completion_tokens" | "output_tokens" => count(cursor, &mut usage.output)?,
+            // Beside the details, as DeepSeek and Anthropic name them.
+            "prompt_cache_hit_tokens" | "cache_read_input_tokens" => count(cursor, &mut usage.cached)?,
+            "cache_creation_input_tokens" => count(cursor, &mut usage.cache_write)?,
+            "prompt_tokens_details" | "input_tokens_details" => {
+                cursor.object::<Fault>(|cursor, key| match key.name.as_ref() {
+                    "cached_tokens" => count(cursor, &mut usage.cached),
+                    "cache_write_tokens" | "cache_creation_tokens" => count(cursor, &mut usage.cache_write),
+                    _ => Ok(()),
+                })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(there.map(|_| usage))
+}
+
+fn count(cursor: &mut Cursor<'_>, into: &mut u64) -> Result<(), Fault> {
+    if let Some(count) = cursor.count()? {
+        *into = count;
+    }
+    Ok(())
+}
+
+/// The error that comes next: an object, or its message alone; none where it is null.
+pub(super) fn error(cursor: &mut Cursor<'_>) -> Result<Option<ReplyError>, Fault> {
+    match cursor.peek() {
+        Some(Kind::Object) => {
+            let mut error = ReplyError::default();
+            cursor.object::<Fault>(|cursor, key| error_field(cursor, &key.name, &mut error))?;
+            Ok(Some(error))
+        }
+        Some(Kind::String) => {
+            let message = word(cursor)?;
+            Ok(Some(ReplyError { message, ..ReplyError::default() }))
+        }
+        _ => cursor.skip().map(|_| None),
+    }
+}
+
+/// One field of an error, wherever the error's fields stand.
+pub(super) fn error_field(cursor: &mut Cursor<'_>, key: &str, error: &mut ReplyError) -> Result<(), Fault> {
+    match key {
+        "type" => error.kind = word(cursor)?,
+        "code" => error.code = word(cursor)?,
+        "message" => error.message = word(cursor)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A string, or a number in its digits; bounded.
+fn word(cursor: &mut Cursor<'_>) -> Result<String, Fault> {
+    const LIMIT: usize = 500;
+    match cursor.peek() {
+        Some(Kind::String) => {
+            let text = cursor.string()?.unwrap_or_default();
+            Ok(text.chars().take(LIMIT).collect())
+        }
+        Some(Kind::Number) => {
+            let span = cursor.skip()?;
+            Ok(cursor.raw(span).chars().take(LIMIT).collect())
+        }
+        _ => cursor.skip().map(|_| String::new()),
+    }
+}
