@@ -1,6 +1,7 @@
 //! The handoff: detected, read, filled, verified, rendered, and the list
 //! rebuilt around it. Knows no field name of either dialect.
 
+pub mod brief;
 pub mod contract;
 pub mod detect;
 pub mod evidence;
