@@ -245,6 +245,9 @@ fn flags(page: &mut Page, fact: &Fact) {
     if fact.outcome == Outcome::Reformatted {
         page.say(" (reformatted)");
     }
+    if fact.customer_only {
+        page.say(" (only the customer said so)");
+    }
     page.say(match fact.claim.confidence {
         None => "",
         Some(Confidence::High) => " (sender's confidence: high)",

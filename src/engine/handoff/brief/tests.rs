@@ -55,6 +55,7 @@ fn fact(key: &str, value: &str) -> Fact {
         as_of: Some(Timestamp(1_786_225_000_000)),
         age: Age::Ageless,
         contested_by: Vec::new(),
+        customer_only: false,
     }
 }
 
@@ -134,6 +135,7 @@ fn stale_and_contested() -> Record {
     inferred.claim.source_text = Some("her tone".to_owned());
     Record {
         facts: vec![
+            Fact { customer_only: true, ..open(fact("bags", "3"), Outcome::NotFound, "get_trip has no bags") },
             statement("Trip 88 was late"),
             Fact { age: Age::Stale, ..fact("status", "boarding") },
             Fact { age: Age::Stale, ..fact("eta", "14:10") },
