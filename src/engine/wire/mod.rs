@@ -1,5 +1,7 @@
 //! The wire: bytes to the neutral view and back, by splicing. Knows no handoffs.
 
+#[cfg(test)]
+mod captures;
 mod chat;
 mod chat_chunk;
 mod chat_edit;
