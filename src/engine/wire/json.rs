@@ -476,15 +476,26 @@ pub fn quote(text: &str, out: &mut Vec<u8>) {
 
 /// How many bytes at the front of `bytes` are neither quote, backslash nor control character.
 fn plain_run(bytes: &[u8]) -> usize {
-    const LANES: usize = 16;
-    let stops = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
-    // Without a branch inside a chunk the compiler looks at its bytes all at once.
-    let (chunks, _) = bytes.as_chunks::<LANES>();
-    let whole =
-        chunks.iter().take_while(|chunk| !chunk.iter().fold(false, |any, &byte| any | stops(byte))).count();
-    let start = whole * LANES;
-    let rest = bytes.get(start..).unwrap_or_default();
-    start + rest.iter().position(|&byte| stops(byte)).unwrap_or(rest.len())
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let stops = stops(u64::from_le_bytes(*word));
+        if stops != 0 {
+            return index * 8 + (stops.trailing_zeros() / 8) as usize;
+        }
+    }
+    let stop = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
+    words.len() * 8 + stop.unwrap_or(rest.len())
+}
+
+/// Eight bytes looked at once: the lowest bit that is set marks the first byte
+/// that ends a plain run. A subtraction borrows into the byte's high bit where
+/// the byte is below what is subtracted; bytes behind a hit may be marked too.
+fn stops(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = ONES << 7;
+    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word;
+    let equals = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (below(word, 0x20) | equals(b'"') | equals(b'\\')) & HIGH
 }
 
 /// Decodes what stands between the quotes of a checked string.
