@@ -2,6 +2,22 @@
 //! between agents into a verified contract.
 //!
 //! [`engine`] decides and is pure; everything else moves bytes for it.
+//!
+//! The path of a request: [`server`] accepts the connection → [`proxy`] tells
+//! the exchange as a story (collect what is to be inspected, ask the engine,
+//! forward, watch the reply) → [`upstream`] carries it to the endpoint and the
+//! reply back. [`app`] wires them, [`drain`] ends them, [`config`] says how
+//! they behave, [`telemetry`] is told what happened, [`admin`] answers for
+//! health, [`cli`] is the command line around it all.
 
+pub mod admin;
+pub mod app;
 pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod drain;
 pub mod engine;
+pub mod proxy;
+pub mod server;
+pub mod telemetry;
+pub mod upstream;

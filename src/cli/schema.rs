@@ -1,12 +1,33 @@
 //! `seam schema`: prints the contract that senders are asked for.
 
-use std::io::{self, Write};
+use std::process::ExitCode;
 
+use clap::{Arg, ArgMatches};
+
+use super::{Subcommand, print};
+use crate::config::Source;
 use crate::engine::handoff::contract::{self, Fields};
 
-/// Writes the schema of `fields` to `out`, indented, for people and for tools that generate code from it.
-pub fn run(fields: Fields, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(indented(&contract::schema(fields)).as_bytes())
+pub(super) const COMMAND: Subcommand = Subcommand {
+    name: "schema",
+    about: "Print the JSON schema of the contract that senders are asked for",
+    arguments: |command| {
+        let fields =
+            Arg::new("fields").long("fields").value_name("WHICH").help("Which fields of the contract");
+        command.arg(fields.value_parser(["core", "full"]).default_value("core"))
+    },
+    run,
+};
+
+fn run(arguments: &ArgMatches, _: &dyn Source) -> ExitCode {
+    let is_full = arguments.get_one::<String>("fields").is_some_and(|fields| fields == "full");
+    print(&text(if is_full { Fields::Full } else { Fields::Core }));
+    ExitCode::SUCCESS
+}
+
+/// The schema of `fields`, indented, for people and for tools that generate code from it.
+fn text(fields: Fields) -> String {
+    indented(&contract::schema(fields))
 }
 
 /// Compact JSON, indented. The order of the keys is kept: a model fills them in that order.
@@ -51,16 +72,10 @@ fn line(text: &mut String, depth: usize) {
 mod tests {
     use super::*;
 
-    fn printed(fields: Fields) -> String {
-        let mut out = Vec::new();
-        run(fields, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
     #[test]
     fn what_is_printed_is_the_contract() {
         for fields in [Fields::Core, Fields::Full] {
-            let printed: serde_json::Value = serde_json::from_str(&printed(fields)).unwrap();
+            let printed: serde_json::Value = serde_json::from_str(&text(fields)).unwrap();
             let asked: serde_json::Value = serde_json::from_str(&contract::schema(fields)).unwrap();
             assert_eq!(printed, asked);
         }
@@ -73,6 +88,6 @@ mod tests {
     /// The file is for reading without a build; write it anew with `cargo run -- schema > config/contract.schema.json`.
     #[test]
     fn the_file_in_config_is_the_contract() {
-        assert_eq!(include_str!("../../config/contract.schema.json"), printed(Fields::Core));
+        assert_eq!(include_str!("../../config/contract.schema.json"), text(Fields::Core));
     }
 }

@@ -135,7 +135,10 @@ fn stale_and_contested() -> Record {
     inferred.claim.source_text = Some("her tone".to_owned());
     Record {
         facts: vec![
-            Fact { customer_only: true, ..open(fact("bags", "3"), Outcome::NotFound, "get_trip has no bags") },
+            Fact {
+                customer_only: true,
+                ..open(fact("bags", "3"), Outcome::NotFound, "get_trip has no bags")
+            },
             statement("Trip 88 was late"),
             Fact { age: Age::Stale, ..fact("status", "boarding") },
             Fact { age: Age::Stale, ..fact("eta", "14:10") },

@@ -1,0 +1,111 @@
+//! `seam check`: the settings in force, and what they mean together.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+
+use super::{Subcommand, USAGE, complain, print};
+use crate::config::{self, Config, Contract, Http2, Mode, Roots, Source, Transcript};
+
+pub(super) const COMMAND: Subcommand = Subcommand {
+    name: "check",
+    about: "Check the settings, show those in force and say what they mean together",
+    arguments: |command| command,
+    run,
+};
+
+fn run(_: &ArgMatches, source: &dyn Source) -> ExitCode {
+    match Config::read(source) {
+        Ok(config) => {
+            print(&report(&config, source));
+            ExitCode::SUCCESS
+        }
+        Err(problems) => {
+            complain(&problems);
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn report(config: &Config, source: &dyn Source) -> String {
+    let mut text = String::from("Settings in force (* = not the default):\n\n");
+    for shown in config::shown(source) {
+        let mark = if shown.is_default { ' ' } else { '*' };
+        let _ = writeln!(text, "{mark} {}={}", shown.name, shown.value);
+    }
+    text.push_str("\nTogether they mean:\n\n");
+    for sentence in meaning(config) {
+        let _ = writeln!(text, "- {sentence}");
+    }
+    text
+}
+
+fn meaning(config: &Config) -> Vec<String> {
+    let upstream = &config.upstream;
+    let prefix = if upstream.path.is_empty() { "/v1" } else { &upstream.path };
+    let mut sentences = vec![
+        format!("Clients use http://{}{prefix} as their base URL; requests go to {upstream}.", config.listen),
+        protocol(config),
+        match config.mode {
+            Mode::Observe => "No byte is changed; what rewrite would have done is recorded.".to_owned(),
+            Mode::Rewrite => "The first and every later request of a transfer's receiver is rebuilt: brief in the \
+                              system slot, filtered transcript behind it. Nothing is refused."
+                .to_owned(),
+        },
+        match config.contract {
+            Contract::Read => "A transfer whose sender declares no handoff is left as it is.".to_owned(),
+            Contract::Derive => "A transfer whose sender declares no handoff gets a brief that is derived by rules; an \
+                                 incomplete one is topped up."
+                .to_owned(),
+        },
+        transcript(config),
+        match &config.tenant_header {
+            Some(name) => format!("Records are kept apart by the header {name}."),
+            None => "Records are kept apart by a hash of the credential: if tokens rotate during a conversation, set \
+                     SEAM_TENANT_HEADER."
+                .to_owned(),
+        },
+        "Records live in this process: they do not survive a restart, and replicas do not share them, so that a client \
+         must reach the same replica throughout a conversation."
+            .to_owned(),
+    ];
+    if !config.listen.ip().is_loopback() {
+        sentences.push(format!(
+            "Warning: whoever reaches {} can use the upstream; it is meant for loopback.",
+            config.listen
+        ));
+    }
+    sentences
+}
+
+fn protocol(config: &Config) -> String {
+    if !config.upstream.tls {
+        return "The upstream is spoken to in plain HTTP/1.1.".to_owned();
+    }
+    let versions = match config.http2 {
+        Http2::Auto => "HTTP/2 or HTTP/1.1, as the upstream chooses",
+        Http2::Off => "HTTP/1.1",
+    };
+    let roots = match &config.upstream_ca {
+        Roots::Bundled => "the built-in list of authorities".to_owned(),
+        Roots::Native => "the machine's list of authorities".to_owned(),
+        Roots::File(path) => format!("the authorities in {} alone", path.display()),
+    };
+    format!("The upstream is spoken to over TLS in {versions}, vouched for by {roots}.")
+}
+
+fn transcript(config: &Config) -> String {
+    match config.transcript {
+        Transcript::Window => format!(
+            "Of the conversation before a transfer all stays up to about {} tokens, beyond that the opening and the \
+             last {} turns.",
+            config.transcript_tokens, config.transcript_turns
+        ),
+        Transcript::Full => "The whole conversation before a transfer stays.".to_owned(),
+        Transcript::Dialogue => "Of the conversation before a transfer all but tool calls stays.".to_owned(),
+        Transcript::None => {
+            "Of the conversation before a transfer the opening and the last customer turn stay.".to_owned()
+        }
+    }
+}

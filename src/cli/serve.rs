@@ -1,0 +1,76 @@
+//! `seam serve`: the proxy itself.
+
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use tokio::runtime::{Builder, Runtime};
+use tracing::info;
+
+use super::{Subcommand, USAGE, complain};
+use crate::app::{App, StartError};
+use crate::config::{Config, Source};
+use crate::{drain, telemetry};
+
+pub(super) const COMMAND: Subcommand = Subcommand {
+    name: "serve",
+    about: "Serve until told to end (the default)",
+    arguments: |command| command,
+    run,
+};
+
+fn run(_: &ArgMatches, source: &dyn Source) -> ExitCode {
+    let config = match Config::read(source) {
+        Ok(config) => config,
+        Err(problems) => {
+            complain(&problems);
+            return ExitCode::from(USAGE);
+        }
+    };
+    telemetry::log::start(&config);
+    let served =
+        runtime(config.threads).map_err(Error::Runtime).and_then(|runtime| runtime.block_on(serve(&config)));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("the threads cannot be started")]
+    Runtime(#[source] std::io::Error),
+    #[error("it cannot start")]
+    Start(#[from] StartError),
+    #[error("signals cannot be received")]
+    Signals(#[source] std::io::Error),
+}
+
+async fn serve(config: &Config) -> Result<(), Error> {
+    let app = App::bind(config).await?;
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        listen = %config.listen,
+        admin = %config.admin_listen,
+        upstream = %config.upstream,
+        mode = ?config.mode,
+        contract = ?config.contract,
+        threads = config.threads,
+        "serving"
+    );
+    let drain = app.drain();
+    tokio::select! {
+        () = app.run() => Ok(()),
+        result = drain::obey_signals(drain) => result.map_err(Error::Signals),
+    }
+}
+
+fn runtime(threads: usize) -> std::io::Result<Runtime> {
+    match threads {
+        // One thread needs no stealing, and no locks for it.
+        1 => Builder::new_current_thread().enable_all().build(),
+        _ => Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
+    }
+}

@@ -1,0 +1,418 @@
+//! From the text of a setting to its typed value: one [`Kind`] per way to write one.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::HeaderName;
+use http::uri::{Authority, Uri};
+
+/// One way to write a value: how it is read, and how to tell a person.
+#[derive(Debug)]
+pub struct Kind<T> {
+    /// Reads the value. An error is a remark on top of [`Kind::expected`], or empty.
+    pub parse: fn(&str) -> Result<T, String>,
+    /// What is expected, as a noun phrase.
+    pub expected: &'static str,
+    /// A value that reads.
+    pub example: &'static str,
+}
+
+/// What the client's base URL was: where requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseUrl {
+    /// Whether the connection is TLS.
+    pub tls: bool,
+    /// Host as written, without brackets.
+    pub host: String,
+    /// Port, the scheme's own if none was written.
+    pub port: u16,
+    /// Host and port as they stand in the `Host` header.
+    pub authority: Authority,
+    /// Path without a trailing slash; empty for the root.
+    pub path: String,
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+/// Which certificate authorities vouch for the upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Roots {
+    /// Mozilla's list, built in.
+    Bundled,
+    /// The machine's own list.
+    Native,
+    /// The PEM file at this path, and nothing else.
+    File(PathBuf),
+}
+
+/// Whether HTTP/2 is offered to an https upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http2 {
+    /// Offered, the upstream chooses.
+    Auto,
+    /// HTTP/1.1 alone.
+    Off,
+}
+
+/// What Seam may do to bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Never change a byte; build the brief in the shadow and record it.
+    Observe,
+    /// Rebuild the receivers' requests.
+    Rewrite,
+}
+
+/// Where a handoff may come from; each includes the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Contract {
+    /// What clients declare and Seam owns.
+    Read,
+    /// Topped up, or made whole, by rules.
+    Derive,
+}
+
+/// How much of the transcript stays behind a brief.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transcript {
+    /// Everything up to a bound, then the opening turn and the last ones.
+    Window,
+    /// Everything.
+    Full,
+    /// Everything but tool calls and their results.
+    Dialogue,
+    /// The opening and the last customer turn.
+    None,
+}
+
+/// Where records are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// In this process, bounded.
+    Memory,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Plain,
+    /// One JSON object a line.
+    Json,
+}
+
+/// An address and a port.
+pub const ADDRESS: Kind<SocketAddr> = Kind {
+    parse: |text| text.parse().map_err(|_| String::new()),
+    expected: "an IP address and a port",
+    example: "127.0.0.1:8484",
+};
+
+/// A base URL.
+pub const BASE_URL: Kind<BaseUrl> = Kind {
+    parse: base_url,
+    expected: "what the client's base URL was: http or https, a host, no user, no query",
+    example: "https://api.openai.com/v1",
+};
+
+/// A span of time.
+pub const DURATION: Kind<Duration> = Kind {
+    parse: duration,
+    expected: "a span of time above zero: a whole number with ms, s, m, h or d",
+    example: "250ms",
+};
+
+/// A number of bytes.
+pub const BYTES: Kind<usize> = Kind {
+    parse: bytes,
+    expected: "a size above zero: a whole number with B, KiB, MiB or GiB",
+    example: "32MiB",
+};
+
+/// A count above zero.
+pub const COUNT: Kind<usize> = Kind {
+    parse: |text| match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(String::new()),
+    },
+    expected: "a whole number above zero",
+    example: "4",
+};
+
+/// A number of threads.
+pub const THREADS: Kind<usize> = Kind {
+    parse: |text| match text {
+        "auto" => Ok(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4))),
+        _ => (COUNT.parse)(text).and_then(|n| if n <= 256 { Ok(n) } else { Err("at most 256".into()) }),
+    },
+    expected: "auto or a whole number above zero",
+    example: "2",
+};
+
+/// Name patterns.
+pub const PATTERNS: Kind<Vec<String>> = Kind {
+    parse: patterns,
+    expected: "names separated by commas, in which * stands for any text and ? for one character; or none",
+    example: "transfer_to_*,handoff",
+};
+
+/// The name of a header.
+pub const HEADER: Kind<HeaderName> = Kind {
+    parse: |text| HeaderName::from_str(text).map_err(|_| String::new()),
+    expected: "the name of a header",
+    example: "x-tenant",
+};
+
+/// The upstream's roots of trust.
+pub const ROOTS: Kind<Roots> = Kind {
+    parse: |text| match text {
+        "bundled" => Ok(Roots::Bundled),
+        "native" => Ok(Roots::Native),
+        path if path.contains('/') => Ok(Roots::File(path.into())),
+        _ => Err(String::new()),
+    },
+    expected: "bundled, native, or the path of a PEM file (with a / in it)",
+    example: "/etc/ssl/company-ca.pem",
+};
+
+/// HTTP/2 towards the upstream.
+pub const HTTP2: Kind<Http2> = Kind {
+    parse: |text| choose(text, &[("auto", Http2::Auto), ("off", Http2::Off)]),
+    expected: "auto or off",
+    example: "auto",
+};
+
+/// The mode.
+pub const MODE: Kind<Mode> = Kind {
+    parse: |text| choose(text, &[("observe", Mode::Observe), ("rewrite", Mode::Rewrite)]),
+    expected: "observe or rewrite",
+    example: "observe",
+};
+
+/// The source of the handoff.
+pub const CONTRACT: Kind<Contract> = Kind {
+    parse: |text| match text {
+        "inject" => Err("this build cannot ask the sender for a contract yet".into()),
+        _ => choose(text, &[("read", Contract::Read), ("derive", Contract::Derive)]),
+    },
+    expected: "read or derive",
+    example: "derive",
+};
+
+/// The transcript filter.
+pub const TRANSCRIPT: Kind<Transcript> = Kind {
+    parse: |text| {
+        choose(
+            text,
+            &[
+                ("window", Transcript::Window),
+                ("full", Transcript::Full),
+                ("dialogue", Transcript::Dialogue),
+                ("none", Transcript::None),
+            ],
+        )
+    },
+    expected: "window, full, dialogue or none",
+    example: "window",
+};
+
+/// Freshness rules: the text of them, from the value itself or from the file it names.
+pub const FRESHNESS: Kind<String> = Kind {
+    parse: |text| match text {
+        inline if inline.contains('=') => Ok(inline.to_owned()),
+        path => super::source::read_text(path.as_ref()),
+    },
+    expected: "rules like key=seconds or key=immutable separated by commas, or the path of a file of them",
+    example: "delivery_status=120,refund_status=0,order_*=immutable",
+};
+
+/// The store.
+pub const STORE: Kind<Store> = Kind {
+    parse: |text| match text {
+        "memory" => Ok(Store::Memory),
+        other if ["file:", "redis:", "rediss:"].iter().any(|scheme| other.starts_with(scheme)) => {
+            Err("this build keeps records in memory only".into())
+        }
+        _ => Err(String::new()),
+    },
+    expected: "memory",
+    example: "memory",
+};
+
+/// A filter of log lines.
+pub const LOG_FILTER: Kind<String> = Kind {
+    parse: |text| {
+        tracing_subscriber::EnvFilter::builder()
+            .parse(text)
+            .map(|_| text.to_owned())
+            .map_err(|e| e.to_string())
+    },
+    expected: "a level (error, warn, info, debug, trace), or module=level separated by commas",
+    example: "info,seam::upstream=debug",
+};
+
+/// The format of log lines.
+pub const LOG_FORMAT: Kind<LogFormat> = Kind {
+    parse: |text| choose(text, &[("plain", LogFormat::Plain), ("json", LogFormat::Json)]),
+    expected: "plain or json",
+    example: "json",
+};
+
+fn choose<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(String::new)
+}
+
+fn base_url(text: &str) -> Result<BaseUrl, String> {
+    let uri = Uri::from_str(text).map_err(|error| error.to_string())?;
+    let tls = match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") => false,
+        _ => return Err("it has to begin with http:// or https://".into()),
+    };
+    let authority = uri.authority().ok_or("the host is missing")?.clone();
+    if authority.as_str().contains('@') {
+        return Err("a user or password in it is refused: clients send their own credentials".into());
+    }
+    if uri.query().is_some() || text.contains('#') {
+        return Err("a query or fragment cannot be part of it".into());
+    }
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+    if host.is_empty() {
+        return Err("the host is missing".into());
+    }
+    let port = match authority.port() {
+        Some(port) => Some(port.as_u16()).filter(|port| *port > 0).ok_or("port 0 cannot be reached")?,
+        None if authority.as_str().ends_with(':') => return Err("the port is missing".into()),
+        None => {
+            if tls {
+                443
+            } else {
+                80
+            }
+        }
+    };
+    let path = uri.path().trim_end_matches('/').to_owned();
+    Ok(BaseUrl { tls, host, port, authority, path })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = number_and_unit(text)?;
+    let milliseconds = match unit {
+        "ms" => Some(number),
+        "s" => number.checked_mul(1_000),
+        "m" => number.checked_mul(60_000),
+        "h" => number.checked_mul(3_600_000),
+        "d" => number.checked_mul(86_400_000),
+        "" => return Err("the unit is missing".into()),
+        _ => return Err(String::new()),
+    };
+    match milliseconds {
+        Some(0) => Err(String::new()),
+        Some(ms) if ms <= 365 * 86_400_000 => Ok(Duration::from_millis(ms)),
+        _ => Err("at most 365d".into()),
+    }
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    let (number, unit) = number_and_unit(text)?;
+    let factor = match unit {
+        "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "" => return Err("the unit is missing".into()),
+        _ => return Err(String::new()),
+    };
+    match number.checked_mul(factor) {
+        Some(0) => Err(String::new()),
+        // Lengths are kept as u32 in places: a body over 2 GiB has no business in memory anyway.
+        Some(size) if size <= 2 << 30 => usize::try_from(size).map_err(|_| String::new()),
+        _ => Err("at most 2GiB".into()),
+    }
+}
+
+fn number_and_unit(text: &str) -> Result<(u64, &str), String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    Ok((number.parse().map_err(|_| String::new())?, unit.trim_start()))
+}
+
+fn patterns(text: &str) -> Result<Vec<String>, String> {
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    let allowed = |c: char| c.is_alphanumeric() || "_-.:/ *?".contains(c);
+    let mut list = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        if let Some(odd) = name.chars().find(|c| !allowed(*c)) {
+            return Err(format!("{odd:?} cannot be part of a name"));
+        }
+        list.push(name.to_owned());
+    }
+    if list.is_empty() { Err(String::new()) } else { Ok(list) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: fmt::Debug>(kind: &Kind<T>, input: &str, expected: &str) {
+        let got = match (kind.parse)(input) {
+            Ok(value) => format!("{value:?}"),
+            Err(remark) => format!("refused: {remark}"),
+        };
+        assert_eq!(got, expected, "{input}");
+    }
+
+    #[test]
+    fn spans_and_sizes_carry_their_unit() {
+        check(&DURATION, "250ms", "250ms");
+        check(&DURATION, "10m", "600s");
+        check(&DURATION, "10", "refused: the unit is missing");
+        check(&DURATION, "0s", "refused: ");
+        check(&DURATION, "-1s", "refused: ");
+        check(&DURATION, "99999999999999999999s", "refused: ");
+        check(&DURATION, "9999999999999999999h", "refused: at most 365d");
+        check(&BYTES, "64KiB", "65536");
+        check(&BYTES, "32MB", "refused: ");
+        check(&BYTES, "3GiB", "refused: at most 2GiB");
+    }
+
+    #[test]
+    fn a_base_url_is_a_place_and_nothing_else() {
+        let show = |text: &str| base_url(text).map(|url| format!("{url} {} {}", url.host, url.port));
+        assert_eq!(
+            show("https://api.openai.com/v1/").as_deref(),
+            Ok("https://api.openai.com/v1 api.openai.com 443")
+        );
+        assert_eq!(show("http://[::1]:8000").as_deref(), Ok("http://[::1]:8000 ::1 8000"));
+        for wrong in [
+            "api.openai.com/v1",
+            "ftp://x/v1",
+            "https://user:secret@x/v1",
+            "https://x/v1?key=1",
+            "https://x/#a",
+            "https:///v1",
+            "http://x:/v1",
+            "http://x:0/v1",
+        ] {
+            assert!(base_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_a_list_and_none_is_an_empty_one() {
+        check(&PATTERNS, "transfer_to_*, handoff,", r#"["transfer_to_*", "handoff"]"#);
+        check(&PATTERNS, "none", "[]");
+        check(&PATTERNS, ",", "refused: ");
+        check(&PATTERNS, "a;b", "refused: ';' cannot be part of a name");
+    }
+}

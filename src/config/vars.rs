@@ -1,0 +1,522 @@
+//! The one table of settings: parsing, `--help`, `config/seam.env.example` and
+//! `docs/configuration.md` come from it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::parse::{self, Kind};
+
+/// A variable and how its value is read.
+#[derive(Debug)]
+pub struct Var<T: 'static> {
+    /// What people are told about it.
+    pub entry: Entry,
+    /// How its value is read.
+    pub kind: Kind<T>,
+}
+
+/// What people are told about a variable.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name.
+    pub name: &'static str,
+    /// Where it stands in lists.
+    pub group: Group,
+    /// What holds when it is not set.
+    pub default: Fallback,
+    /// Whether its value may be shown; a secret may also be given by a file (`NAME_FILE`).
+    pub secret: bool,
+    /// What it does, one sentence.
+    pub about: &'static str,
+    /// Why the default is what it is.
+    pub reason: &'static str,
+    /// What a value looks like.
+    pub expected: &'static str,
+    /// A value that reads.
+    pub example: &'static str,
+}
+
+/// What holds when a variable is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// Nothing: it has to be set.
+    Required,
+    /// The setting is absent.
+    Unset,
+    /// This value.
+    Is(&'static str),
+}
+
+/// The groups, in the order in which they are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Addresses and the endpoint.
+    Network,
+    /// What is done with a transfer.
+    Handoff,
+    /// How a transfer is told from anything else.
+    Detection,
+    /// What stays behind the brief.
+    Transcript,
+    /// What is remembered.
+    Memory,
+    /// Bounds.
+    Limits,
+    /// Logs and threads.
+    Process,
+}
+
+impl Group {
+    /// The heading of the group.
+    pub fn title(self) -> &'static str {
+        match self {
+            Group::Network => "Where it listens and sends",
+            Group::Handoff => "What it does with a transfer",
+            Group::Detection => "How it recognises a transfer and who is who",
+            Group::Transcript => "What stays behind the brief",
+            Group::Memory => "What it remembers",
+            Group::Limits => "Limits and timeouts",
+            Group::Process => "Logs and threads",
+        }
+    }
+}
+
+/// A variable without its type, for lists and checks.
+pub trait Setting: Sync {
+    /// What people are told.
+    fn entry(&self) -> &Entry;
+    /// Whether the value reads; an error is a remark, or empty.
+    fn check(&self, value: &str) -> Result<(), String>;
+}
+
+impl<T> Setting for Var<T> {
+    fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    fn check(&self, value: &str) -> Result<(), String> {
+        (self.kind.parse)(value).map(drop)
+    }
+}
+
+impl<T> Var<T> {
+    const fn new(
+        name: &'static str,
+        group: Group,
+        kind: Kind<T>,
+        default: Fallback,
+        about: &'static str,
+    ) -> Self {
+        let (expected, example) = (kind.expected, kind.example);
+        let entry = Entry { name, group, default, secret: false, about, reason: "", expected, example };
+        Var { entry, kind }
+    }
+
+    const fn because(mut self, reason: &'static str) -> Self {
+        self.entry.reason = reason;
+        self
+    }
+
+    const fn secret(mut self) -> Self {
+        self.entry.secret = true;
+        self
+    }
+}
+
+use Fallback::{Is, Required, Unset};
+use Group::{Detection, Handoff, Limits, Memory, Network, Process, Transcript};
+
+/// Where requests go.
+pub static UPSTREAM: Var<parse::BaseUrl> = Var::new(
+    "SEAM_UPSTREAM",
+    Network,
+    parse::BASE_URL,
+    Required,
+    "The endpoint behind Seam: what the client's base URL was before. Its path is put in front of a request's path unless that begins with it.",
+)
+.because("There is no sane guess for where your requests and credentials should go.");
+
+/// Where clients connect.
+pub static LISTEN: Var<SocketAddr> = Var::new(
+    "SEAM_LISTEN",
+    Network,
+    parse::ADDRESS,
+    Is("127.0.0.1:8484"),
+    "Where clients connect: set their base URL to http://127.0.0.1:8484/v1.",
+)
+.because("A sidecar serves the process beside it; whoever reaches this port can use the upstream.");
+
+/// Where health is asked.
+pub static ADMIN_LISTEN: Var<SocketAddr> = Var::new(
+    "SEAM_ADMIN_LISTEN",
+    Network,
+    parse::ADDRESS,
+    Is("127.0.0.1:8485"),
+    "Where /live and /ready answer.",
+)
+.because("Apart from the clients' port, so that it can be opened to probes alone.");
+
+/// Roots of trust for the upstream.
+pub static UPSTREAM_CA: Var<parse::Roots> = Var::new(
+    "SEAM_UPSTREAM_CA",
+    Network,
+    parse::ROOTS,
+    Is("bundled"),
+    "Who vouches for an https upstream: the built-in list of Mozilla, the machine's own list, or only the certificates of a PEM file.",
+)
+.because("The built-in list works in an empty container.");
+
+/// HTTP/2 towards the upstream.
+pub static HTTP2: Var<parse::Http2> = Var::new(
+    "SEAM_HTTP2",
+    Network,
+    parse::HTTP2,
+    Is("auto"),
+    "Whether HTTP/2 is offered to an https upstream.",
+)
+.because("The upstream chooses; off is for endpoints whose HTTP/2 is at fault.");
+
+/// What Seam may do to bytes.
+pub static MODE: Var<parse::Mode> = Var::new(
+    "SEAM_MODE",
+    Handoff,
+    parse::MODE,
+    Is("rewrite"),
+    "observe never changes a byte and records what rewrite would have done; rewrite rebuilds the receiver's request.",
+)
+.because("It is what Seam is for; begin with observe where a change needs proof first.");
+
+/// Where a handoff may come from.
+pub static CONTRACT: Var<parse::Contract> = Var::new(
+    "SEAM_CONTRACT",
+    Handoff,
+    parse::CONTRACT,
+    Is("derive"),
+    "Where a handoff may come from: read takes what the sender declares, derive also fills it by rules.",
+)
+.because("Most senders declare nothing; a derived brief is better than none.");
+
+/// When facts age.
+pub static FRESHNESS: Var<String> = Var::new(
+    "SEAM_FRESHNESS",
+    Handoff,
+    parse::FRESHNESS,
+    Unset,
+    "For how many seconds a fact is fresh, by patterns over its key; the rules themselves or the path of a file of them.",
+)
+.because("Without a rule a fact does not age: only you know which of yours do.");
+
+/// Names of transfer tools.
+pub static TRANSFER_TOOLS: Var<Vec<String>> = Var::new(
+    "SEAM_TRANSFER_TOOLS",
+    Detection,
+    parse::PATTERNS,
+    Is(concat!(
+        "transfer_to_*,handoff_to_*,handoff,transfer_to_agent,handoff_to_agent,*-transfer_to_*,transfer_back_to_*,",
+        "final_result_transfer_to_*,final_result_handoff_to_*,delegate_*_to_*,ask_question_to_*,agent-*,hand_off_to_*"
+    )),
+    "Tools that may be transfers, by name.",
+)
+.because("The names that agent frameworks give them; a name alone is not enough, control must be seen to move.");
+
+/// Names that are no transfer tools.
+pub static NOT_TRANSFER: Var<Vec<String>> = Var::new(
+    "SEAM_NOT_TRANSFER",
+    Detection,
+    parse::PATTERNS,
+    Unset,
+    "Tools that are never transfers, whatever they are called.",
+)
+.because("Nothing to exclude is known beforehand.");
+
+/// Destinations without a receiver here.
+pub static TERMINAL: Var<Vec<String>> = Var::new(
+    "SEAM_TERMINAL",
+    Detection,
+    parse::PATTERNS,
+    Is("transfer_to_human*,escalate_to_*"),
+    "Transfers that end the run here, because no agent behind Seam receives them.",
+)
+.because("People and queues do not ask an LLM endpoint next.");
+
+/// Agents that are never judged.
+pub static OBSERVERS: Var<Vec<String>> = Var::new(
+    "SEAM_OBSERVERS",
+    Detection,
+    parse::PATTERNS,
+    Unset,
+    "Agents beside the run (guardrails, title makers, judges), by the name in SEAM_AGENT_HEADER; they never hold it.",
+)
+.because("They are told by their requests; this is for those that are not.");
+
+/// Whose records these are.
+pub static TENANT_HEADER: Var<HeaderName> = Var::new(
+    "SEAM_TENANT_HEADER",
+    Detection,
+    parse::HEADER,
+    Unset,
+    "A request header that names the tenant; records of different tenants never meet.",
+)
+.because("A hash of the credential serves, unless tokens rotate during a conversation.");
+
+/// Which run this is.
+pub static RUN_HEADER: Var<HeaderName> = Var::new(
+    "SEAM_RUN_HEADER",
+    Detection,
+    parse::HEADER,
+    Unset,
+    "A request header that names the run (one conversation over all its agents).",
+)
+.because("The run is recognised from the conversation itself; a name settles it.");
+
+/// Which agent this is.
+pub static AGENT_HEADER: Var<HeaderName> =
+    Var::new("SEAM_AGENT_HEADER", Detection, parse::HEADER, Unset, "A request header that names the agent.")
+        .because("Agents are told by their instructions and tools; a name settles it.");
+
+/// The transcript filter.
+pub static TRANSCRIPT: Var<parse::Transcript> = Var::new(
+    "SEAM_TRANSCRIPT",
+    Transcript,
+    parse::TRANSCRIPT,
+    Is("window"),
+    "What stays of the conversation before a transfer: window (all of it up to a bound, then the opening turn and the last ones), full, dialogue (no tool calls), none (the opening and the last customer turn).",
+)
+.because("Short conversations lose nothing, long ones do not fill the receiver's context.");
+
+/// The window's bound.
+pub static TRANSCRIPT_TOKENS: Var<usize> = Var::new(
+    "SEAM_TRANSCRIPT_TOKENS",
+    Transcript,
+    parse::COUNT,
+    Is("15000"),
+    "The bound of the window, in tokens estimated at 4 bytes of text each.",
+)
+.because("Real conversations seldom pass it; it costs an eighth of a 128k context.");
+
+/// The window's turns.
+pub static TRANSCRIPT_TURNS: Var<usize> = Var::new(
+    "SEAM_TRANSCRIPT_TURNS",
+    Transcript,
+    parse::COUNT,
+    Is("4"),
+    "How many of the last turns stay when the window is passed.",
+)
+.because("What was just said is what the customer refers to.");
+
+/// One result's bound.
+pub static RESULT_BYTES: Var<usize> = Var::new(
+    "SEAM_RESULT_BYTES",
+    Transcript,
+    parse::BYTES,
+    Is("64KiB"),
+    "A tool result over this size keeps its head and tail only; facts are still checked against all of it.",
+)
+.because("One page dump must not push everything else out of the window.");
+
+/// Where records are kept.
+pub static STORE: Var<parse::Store> = Var::new(
+    "SEAM_STORE",
+    Memory,
+    parse::STORE,
+    Is("memory"),
+    "Where records of transfers are kept; secret, because the address of a shared store may hold a password.",
+)
+.because("One replica needs nothing else.")
+.secret();
+
+/// The memory store's bound.
+pub static STORE_BYTES: Var<usize> = Var::new(
+    "SEAM_STORE_BYTES",
+    Memory,
+    parse::BYTES,
+    Is("64MiB"),
+    "How much the memory store may hold; the least used goes first.",
+)
+.because("Thousands of conversations, and a sidecar stays small.");
+
+/// How long records live.
+pub static RETENTION: Var<Duration> = Var::new(
+    "SEAM_RETENTION",
+    Memory,
+    parse::DURATION,
+    Is("24h"),
+    "How long a record is kept after it was last used.",
+)
+.because("A conversation that rests for a day is over.");
+
+/// How long a transfer waits for its receiver.
+pub static PENDING_TTL: Var<Duration> = Var::new(
+    "SEAM_PENDING_TTL",
+    Memory,
+    parse::DURATION,
+    Is("5m"),
+    "How long a transfer waits for its receiver's first request before it is forgotten.",
+)
+.because("Frameworks go on within seconds; a later request is another story.");
+
+/// The largest inspected request.
+pub static INSPECT_LIMIT: Var<usize> = Var::new(
+    "SEAM_INSPECT_LIMIT",
+    Limits,
+    parse::BYTES,
+    Is("32MiB"),
+    "The largest request body that is read; a larger one is streamed on unread.",
+)
+.because("Larger than any conversation of text; what is larger is images.");
+
+/// The largest watched reply.
+pub static REPLY_LIMIT: Var<usize> = Var::new(
+    "SEAM_REPLY_LIMIT",
+    Limits,
+    parse::BYTES,
+    Is("8MiB"),
+    "How much of a watched reply is kept for reading; beyond it the reply passes unread.",
+)
+.because("Many times the longest answer of a model.");
+
+/// How long a connection may take.
+pub static CONNECT_TIMEOUT: Var<Duration> = Var::new(
+    "SEAM_CONNECT_TIMEOUT",
+    Limits,
+    parse::DURATION,
+    Is("5s"),
+    "How long connecting to the upstream may take, TLS included.",
+)
+.because("A healthy endpoint answers in well under a second.");
+
+/// How long nothing may come.
+pub static IDLE_TIMEOUT: Var<Duration> = Var::new(
+    "SEAM_IDLE_TIMEOUT",
+    Limits,
+    parse::DURATION,
+    Is("10m"),
+    "How long either side may send nothing while the other waits; there is no limit on the whole of an exchange.",
+)
+.because("The OpenAI SDKs wait 10 minutes; Seam must not be the one to give up first.");
+
+/// How long an idle connection is kept.
+pub static POOL_IDLE_TIMEOUT: Var<Duration> = Var::new(
+    "SEAM_POOL_IDLE_TIMEOUT",
+    Limits,
+    parse::DURATION,
+    Is("30s"),
+    "How long an unused connection to the upstream is kept for the next request.",
+)
+.because("Long enough for the turns of an agent, shorter than most servers and balancers wait.");
+
+/// How long streams may finish.
+pub static DRAIN_TIMEOUT: Var<Duration> = Var::new(
+    "SEAM_DRAIN_TIMEOUT",
+    Limits,
+    parse::DURATION,
+    Is("25s"),
+    "How long running exchanges may take to finish after SIGTERM.",
+)
+.because("Kubernetes kills after 30 seconds.");
+
+/// How many clients.
+pub static MAX_CONNECTIONS: Var<usize> = Var::new(
+    "SEAM_MAX_CONNECTIONS",
+    Limits,
+    parse::COUNT,
+    Is("4096"),
+    "How many client connections are served at once; more wait to be accepted.",
+)
+.because("Far above what one agent process opens, below what exhausts memory.");
+
+/// What is logged.
+pub static LOG: Var<String> = Var::new(
+    "SEAM_LOG",
+    Process,
+    parse::LOG_FILTER,
+    Is("info"),
+    "What is logged, by level and module; never content, never credentials.",
+)
+.because("One line at the start, one for what goes wrong.");
+
+/// How logs look.
+pub static LOG_FORMAT: Var<parse::LogFormat> = Var::new(
+    "SEAM_LOG_FORMAT",
+    Process,
+    parse::LOG_FORMAT,
+    Is("plain"),
+    "plain for people, json for machines.",
+)
+.because("The first to read it is a person.");
+
+/// How many threads.
+pub static THREADS: Var<usize> = Var::new(
+    "SEAM_THREADS",
+    Process,
+    parse::THREADS,
+    Is("auto"),
+    "How many threads serve; auto is one a core, at most 4.",
+)
+.because("A sidecar shares its pod: four cores of it carry more than one agent process can ask for.");
+
+/// Every variable, group by group, in the order of the lists.
+pub static ALL: &[&dyn Setting] = &[
+    &UPSTREAM,
+    &LISTEN,
+    &ADMIN_LISTEN,
+    &UPSTREAM_CA,
+    &HTTP2,
+    &MODE,
+    &CONTRACT,
+    &FRESHNESS,
+    &TRANSFER_TOOLS,
+    &NOT_TRANSFER,
+    &TERMINAL,
+    &OBSERVERS,
+    &TENANT_HEADER,
+    &RUN_HEADER,
+    &AGENT_HEADER,
+    &TRANSCRIPT,
+    &TRANSCRIPT_TOKENS,
+    &TRANSCRIPT_TURNS,
+    &RESULT_BYTES,
+    &STORE,
+    &STORE_BYTES,
+    &RETENTION,
+    &PENDING_TTL,
+    &INSPECT_LIMIT,
+    &REPLY_LIMIT,
+    &CONNECT_TIMEOUT,
+    &IDLE_TIMEOUT,
+    &POOL_IDLE_TIMEOUT,
+    &DRAIN_TIMEOUT,
+    &MAX_CONNECTIONS,
+    &LOG,
+    &LOG_FORMAT,
+    &THREADS,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_is_listed_once_in_the_order_of_the_groups() {
+        let declared = include_str!("vars.rs").lines().filter(|line| line.starts_with("pub static ")).count();
+        assert_eq!(ALL.len() + 1, declared, "a variable is declared and not listed in ALL");
+        assert!(ALL.is_sorted_by_key(|var| var.entry().group));
+        let names: std::collections::BTreeSet<_> = ALL.iter().map(|var| var.entry().name).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn every_default_and_every_example_reads() {
+        for var in ALL {
+            let entry = var.entry();
+            assert!(entry.name.starts_with("SEAM_"), "{}", entry.name);
+            if let Is(default) = entry.default {
+                assert_eq!(var.check(default), Ok(()), "the default of {}", entry.name);
+            }
+            assert_eq!(var.check(entry.example), Ok(()), "the example of {}", entry.name);
+            assert!(entry.about.ends_with('.') && entry.reason.ends_with('.'), "{}", entry.name);
+        }
+    }
+}

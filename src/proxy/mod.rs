@@ -1,0 +1,220 @@
+//! One exchange, from the client's request to the end of the reply.
+//!
+//! [`request`] says which bodies are collected, [`inspect`] asks the engine,
+//! [`forward`] makes the heads, [`crate::upstream`] carries them, [`reply`]
+//! brings the body back, [`error`] knows every way to fail.
+
+mod error;
+mod forward;
+mod guard;
+mod inspect;
+mod reply;
+mod request;
+mod upgrade;
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, Uri, request as head};
+use hyper::body::{Body, Incoming};
+use tracing::{debug, warn};
+
+pub(crate) use inspect::Inspector;
+pub(crate) use reply::Reply;
+
+use crate::config::Config;
+use crate::drain::{Drain, Ending};
+use crate::telemetry::{Blame, Event, Telemetry};
+use crate::upstream::{self, Outgoing, Upstream};
+use error::Failure;
+use guard::{Panicked, caught, caught_now};
+use inspect::{Exchange, Verdict};
+use request::{Collected, Route};
+
+/// What every exchange shares.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    upstream: Upstream,
+    inspector: Inspector,
+    telemetry: Arc<Telemetry>,
+    drain: Drain,
+    ending: Ending,
+    inspect_limit: usize,
+    idle_timeout: Duration,
+}
+
+impl Shell {
+    /// What serves exchanges under `config`.
+    pub(crate) fn new(
+        config: &Config,
+        upstream: Upstream,
+        inspector: Inspector,
+        telemetry: Arc<Telemetry>,
+        drain: Drain,
+    ) -> Shell {
+        let ending = drain.ending();
+        let (inspect_limit, idle_timeout) = (config.inspect_limit, config.idle_timeout);
+        Shell { upstream, inspector, telemetry, drain, ending, inspect_limit, idle_timeout }
+    }
+
+    /// Serves one exchange; a failure is a reply too.
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<Reply>, Infallible> {
+        self.telemetry.record(Event::Request);
+        Ok(match self.exchange(request).await {
+            Ok(reply) => reply,
+            Err(failure) => self.failed(&failure),
+        })
+    }
+
+    async fn exchange(self: &Arc<Self>, mut request: Request<Incoming>) -> Result<Response<Reply>, Failure> {
+        if request.method() == Method::CONNECT {
+            return Err(Failure::Tunnel);
+        }
+        if let Some(protocol) = forward::upgrade(request.headers()).cloned() {
+            let client = upgrade::client_side(&mut request);
+            let (head, body) = request.into_parts();
+            let mut onward = self.onward(&head, Outgoing::streamed(VecDeque::new(), body))?;
+            forward::ask_for_upgrade(onward.headers_mut(), &protocol);
+            let mut reply = self.upstream.send_upgrade(onward).await.map_err(|fault| self.blamed(fault))?;
+            upgrade::join(self, client, &mut reply);
+            return Ok(self.reply(reply, None));
+        }
+        let (head, body) = request.into_parts();
+        let (body, exchange) = self.inspect(&head, body).await?;
+        let mut onward = self.onward(&head, body)?;
+        if exchange.is_some() {
+            forward::ask_for_identity(onward.headers_mut());
+        }
+        let reply = self.upstream.send(onward).await.map_err(|fault| self.blamed(fault))?;
+        Ok(self.reply(reply, exchange))
+    }
+
+    /// The body that goes on, and who watches the reply.
+    async fn inspect(
+        &self,
+        head: &head::Parts,
+        body: Incoming,
+    ) -> Result<(Outgoing, Option<Exchange>), Failure> {
+        match Route::of(head) {
+            Route::Inspect => (),
+            Route::Compressed => {
+                self.telemetry.record(Event::BodyCompressed);
+                return Ok((Outgoing::streamed(VecDeque::new(), body), None));
+            }
+            Route::Stream => return Ok((Outgoing::streamed(VecDeque::new(), body), None)),
+        }
+        match request::collect(body, self.inspect_limit, self.idle_timeout).await? {
+            Collected::Larger(first, rest) => {
+                self.telemetry.record(Event::BodyTooLarge);
+                Ok((Outgoing::streamed(first, rest), None))
+            }
+            Collected::Whole(body, trailers) => {
+                let (body, exchange) = self.judged(head, body).await?;
+                Ok((Outgoing::whole(body, trailers), exchange))
+            }
+        }
+    }
+
+    /// The engine's word on a whole body; if it has none to give, the body goes on as it came.
+    async fn judged(&self, head: &head::Parts, body: Bytes) -> Result<(Bytes, Option<Exchange>), Failure> {
+        self.telemetry.record(Event::Inspected);
+        match caught(self.inspector.request(head, &body)).await {
+            Ok((Verdict::Forward, exchange)) => Ok((body, exchange)),
+            Ok((Verdict::Rewrite(body), exchange)) => Ok((body, exchange)),
+            Ok((Verdict::Refuse(refusal), _)) => Err(Failure::Refused(refusal)),
+            Err(panicked) => {
+                self.panicked("request", &panicked);
+                Ok((body, None))
+            }
+        }
+    }
+
+    /// The request as upstream gets it.
+    fn onward(&self, client: &head::Parts, body: Outgoing) -> Result<Request<Outgoing>, Failure> {
+        let mut headers = forward::request_headers(&client.headers, client.version);
+        if headers.contains_key(http::header::CONTENT_LENGTH)
+            && let Some(length) = body.size_hint().exact()
+        {
+            headers.insert(http::header::CONTENT_LENGTH, length.into());
+        }
+        let target = self.upstream.target(&client.uri).ok_or(Failure::Unforwardable)?;
+        let mut request = Request::new(body);
+        *request.method_mut() = client.method.clone();
+        *request.uri_mut() = Uri::from(target);
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// The reply as the client gets it.
+    fn reply(
+        self: &Arc<Self>,
+        reply: Response<upstream::Body>,
+        exchange: Option<Exchange>,
+    ) -> Response<Reply> {
+        let (mut head, body) = reply.into_parts();
+        let switched = head.status == http::StatusCode::SWITCHING_PROTOCOLS;
+        let protocol = head.headers.get(http::header::UPGRADE).cloned().filter(|_| switched);
+        forward::reply_headers(&mut head.headers);
+        if let Some(protocol) = protocol {
+            forward::ask_for_upgrade(&mut head.headers, &protocol);
+        }
+        // What upstream's connection attached (its own upgrade, its own version) is not the client's.
+        head.extensions.clear();
+        head.version = http::Version::HTTP_11;
+        let exchange = exchange.and_then(|exchange| self.watching(&mut head, exchange));
+        let shell = Arc::clone(self);
+        let body = match exchange {
+            Some(exchange) => Reply::watched(shell, &head, body, exchange),
+            None => Reply::straight(shell, &head, body),
+        };
+        Response::from_parts(head, body)
+    }
+
+    /// The exchange, if it wants to watch a reply with this head.
+    fn watching(&self, head: &mut http::response::Parts, mut exchange: Exchange) -> Option<Exchange> {
+        match caught_now(|| exchange.head(head)) {
+            Ok(true) => {
+                self.telemetry.record(Event::Watched);
+                Some(exchange)
+            }
+            Ok(false) => None,
+            Err(panicked) => {
+                self.panicked("reply head", &panicked);
+                None
+            }
+        }
+    }
+
+    fn blamed(&self, fault: upstream::Fault) -> Failure {
+        Failure::Upstream(self.upstream.authority().to_string(), fault)
+    }
+
+    fn failed(&self, failure: &Failure) -> Response<Reply> {
+        let event = match failure {
+            Failure::Refused(_) => Event::Refused,
+            _ => match failure.blame() {
+                Blame::Upstream => Event::FailedUpstream,
+                Blame::Caller => Event::FailedCaller,
+                Blame::Us => Event::FailedUs,
+            },
+        };
+        self.telemetry.record(event);
+        match failure.blame() {
+            // Callers can make as many of these as they like.
+            Blame::Caller => debug!(reason = failure.code(), "an exchange failed: {}", failure.message()),
+            blame => warn!(reason = failure.code(), ?blame, "an exchange failed: {}", failure.message()),
+        }
+        failure.response().map(Reply::own)
+    }
+
+    fn panicked(&self, place: &'static str, panicked: &Panicked) {
+        self.telemetry.record(Event::Panicked);
+        tracing::error!(place, panic = panicked.0, "the engine panicked; the original bytes go on");
+    }
+}

@@ -1,0 +1,364 @@
+//! The reply's body on its way to the client: passed as it comes, or through
+//! the exchange that watches it, and the honest end of one that breaks.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::response;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+use tracing::warn;
+
+use super::Shell;
+use super::error::Failure;
+use super::guard::caught;
+use super::inspect::Exchange;
+use crate::telemetry::Event;
+use crate::upstream::{self, Fault};
+
+/// What a client is sent.
+pub(crate) enum Reply {
+    /// Bytes of our own.
+    Own(Full<Bytes>),
+    /// Upstream's body.
+    Upstream(Passing),
+}
+
+/// A body from upstream, and what has to be known to end it well.
+pub(crate) struct Passing {
+    source: Source,
+    shell: Arc<Shell>,
+    /// Whether an error can be told as one more event.
+    events: bool,
+    /// Whether the client has whole events only so far.
+    boundary: Boundary,
+    ended: bool,
+}
+
+enum Source {
+    /// As it comes.
+    Straight(upstream::Body),
+    /// Through the exchange that watches it.
+    Watched(Watched),
+}
+
+impl Reply {
+    pub(crate) fn own(body: Bytes) -> Reply {
+        Reply::Own(Full::new(body))
+    }
+
+    /// A body that nobody watches.
+    pub(crate) fn straight(shell: Arc<Shell>, head: &response::Parts, body: upstream::Body) -> Reply {
+        Reply::passing(shell, head, Source::Straight(body))
+    }
+
+    /// A body that goes through `exchange`.
+    pub(crate) fn watched(
+        shell: Arc<Shell>,
+        head: &response::Parts,
+        body: upstream::Body,
+        exchange: Exchange,
+    ) -> Reply {
+        let source = Source::Watched(Watched::new(Arc::clone(&shell), body, exchange));
+        Reply::passing(shell, head, source)
+    }
+
+    fn passing(shell: Arc<Shell>, head: &response::Parts, source: Source) -> Reply {
+        let events = takes_events(head);
+        Reply::Upstream(Passing { source, shell, events, boundary: Boundary::default(), ended: false })
+    }
+}
+
+/// Whether bytes may be added to an event stream: not if they are compressed, or counted.
+fn takes_events(head: &response::Parts) -> bool {
+    let kind = head.headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    kind.len() >= 17
+        && kind[..17].eq_ignore_ascii_case(b"text/event-stream")
+        && !head.headers.contains_key(CONTENT_ENCODING)
+        && !head.headers.contains_key(CONTENT_LENGTH)
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        match self.get_mut() {
+            Reply::Own(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
+            Reply::Upstream(passing) => passing.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Reply::Own(body) => body.is_end_stream(),
+            Reply::Upstream(passing) => passing.ended || passing.source.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Reply::Own(body) => body.size_hint(),
+            Reply::Upstream(passing) => match &passing.source {
+                Source::Straight(body) => body.size_hint(),
+                Source::Watched(_) => SizeHint::default(),
+            },
+        }
+    }
+}
+
+impl Passing {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        if self.shell.ending.is_up() {
+            return Poll::Ready(Some(self.fail(Failure::Ending)));
+        }
+        let frame = match &mut self.source {
+            Source::Straight(body) => Pin::new(body).poll_frame(cx),
+            Source::Watched(watched) => watched.poll_frame(cx),
+        };
+        match frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                if self.events
+                    && let Some(data) = frame.data_ref()
+                {
+                    self.boundary.pass(data);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(fault))) => {
+                let failure = Failure::Upstream(self.shell.upstream.authority().to_string(), fault);
+                Poll::Ready(Some(self.fail(failure)))
+            }
+            Poll::Ready(None) => {
+                self.ended = true;
+                Poll::Ready(None)
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The head is out: an event stream that stands between two events ends in
+    /// an error event. Anything else breaks off, as it would without Seam: half
+    /// an event cannot be taken back, and must not be made to look whole.
+    fn fail(&mut self, failure: Failure) -> Result<Frame<Bytes>, Failure> {
+        self.ended = true;
+        self.shell.telemetry.record(Event::ReplyBroken);
+        warn!(reason = failure.code(), blame = ?failure.blame(), "a reply broke off: {}", failure.message());
+        if self.events && self.boundary.is_between_events() {
+            Ok(Frame::data(failure.event()))
+        } else {
+            Err(failure)
+        }
+    }
+}
+
+impl Source {
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Source::Straight(body) => body.is_end_stream(),
+            Source::Watched(watched) => watched.is_end_stream(),
+        }
+    }
+}
+
+/// The last bytes of an event stream: enough to know whether an event is open.
+#[derive(Default)]
+struct Boundary {
+    last: [u8; 4],
+    started: bool,
+}
+
+impl Boundary {
+    fn pass(&mut self, data: &[u8]) {
+        for &byte in &data[data.len().saturating_sub(4)..] {
+            self.last.rotate_left(1);
+            self.last[3] = byte;
+        }
+        self.started |= !data.is_empty();
+    }
+
+    /// An event ends with an empty line; lines end with LF, CRLF or CR.
+    fn is_between_events(&self) -> bool {
+        let [.., a, b, c] = self.last;
+        !self.started
+            || self.last == *b"\r\n\r\n"
+            || [b, c] == *b"\n\n"
+            || [b, c] == *b"\r\r"
+            || [a, b, c] == *b"\n\r\n"
+    }
+}
+
+/// A body that goes through its exchange.
+///
+/// One state machine for the whole of the reply is allocated once. It runs
+/// inside whoever reads the body, hands out frames through `out`, and goes on
+/// only once those are taken.
+struct Watched {
+    work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    out: Out,
+}
+
+/// Frames between the work and the reader of the body; never held across a poll.
+#[derive(Clone, Default)]
+struct Out(Arc<Mutex<Queue>>);
+
+type Queue = VecDeque<Result<Frame<Bytes>, Fault>>;
+
+impl Watched {
+    fn new(shell: Arc<Shell>, body: upstream::Body, exchange: Exchange) -> Watched {
+        let out = Out::default();
+        let work = Box::pin(watch(shell, body, exchange, out.clone()));
+        Watched { work: Some(work), out }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        loop {
+            if let Some(frame) = self.out.queue().pop_front() {
+                return Poll::Ready(Some(frame));
+            }
+            let Some(work) = &mut self.work else { return Poll::Ready(None) };
+            match work.as_mut().poll(cx) {
+                Poll::Ready(()) => self.work = None,
+                Poll::Pending if self.out.queue().is_empty() => return Poll::Pending,
+                Poll::Pending => (),
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.work.is_none() && self.out.queue().is_empty()
+    }
+}
+
+impl Out {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands out data and waits until it is taken.
+    async fn send(&self, chunks: impl IntoIterator<Item = Bytes>) {
+        let frames = chunks.into_iter().filter(|chunk| !chunk.is_empty()).map(|chunk| Ok(Frame::data(chunk)));
+        self.queue().extend(frames);
+        // No waker: whoever takes the frames polls again by itself.
+        poll_fn(|_| if self.queue().is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+async fn watch(shell: Arc<Shell>, mut body: upstream::Body, exchange: Exchange, out: Out) {
+    let mut watcher = Watcher { shell, exchange: Some(exchange), withheld: Withheld::default() };
+    let mut last = None;
+    while let Some(frame) = body.frame().await {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(data)) => out.send(watcher.push(data).await).await,
+            // Trailers, or the break: nothing comes after it.
+            Ok(Err(trailers)) => last = Some(Ok(trailers)),
+            Err(fault) => last = Some(Err(fault)),
+        }
+    }
+    let clean = !matches!(last, Some(Err(_)));
+    out.send(watcher.finish(clean).await).await;
+    out.queue().extend(last);
+}
+
+/// An exchange that cannot hurt: when it panics, what it held goes on as it came.
+struct Watcher {
+    shell: Arc<Shell>,
+    /// Gone once it has panicked.
+    exchange: Option<Exchange>,
+    withheld: Withheld,
+}
+
+impl Watcher {
+    async fn push(&mut self, data: Bytes) -> Vec<Bytes> {
+        let Some(exchange) = &mut self.exchange else { return vec![data] };
+        self.withheld.came(data.clone());
+        match caught(exchange.push(data)).await {
+            Ok(chunks) => {
+                self.withheld.left(&chunks);
+                chunks
+            }
+            Err(panicked) => self.give_up(&panicked),
+        }
+    }
+
+    async fn finish(&mut self, clean: bool) -> Vec<Bytes> {
+        let Some(exchange) = &mut self.exchange else { return Vec::new() };
+        match caught(exchange.finish(clean)).await {
+            Ok(chunks) => chunks,
+            Err(panicked) => self.give_up(&panicked),
+        }
+    }
+
+    fn give_up(&mut self, panicked: &super::guard::Panicked) -> Vec<Bytes> {
+        self.exchange = None;
+        self.shell.panicked("reply", panicked);
+        std::mem::take(&mut self.withheld.0).into()
+    }
+}
+
+/// What went into an exchange and has not come out.
+#[derive(Default)]
+struct Withheld(VecDeque<Bytes>);
+
+impl Withheld {
+    fn came(&mut self, data: Bytes) {
+        self.0.push_back(data);
+    }
+
+    /// As much as `chunks` hold has come out, in the order in which it went in.
+    fn left(&mut self, chunks: &[Bytes]) {
+        let mut gone: usize = chunks.iter().map(Bytes::len).sum();
+        while gone > 0
+            && let Some(first) = self.0.front_mut()
+        {
+            let part = gone.min(first.len());
+            bytes::Buf::advance(first, part);
+            gone -= part;
+            if first.is_empty() {
+                self.0.pop_front();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(chunks: &[&str], expected: bool) {
+        let mut boundary = Boundary::default();
+        for chunk in chunks {
+            boundary.pass(chunk.as_bytes());
+        }
+        assert_eq!(boundary.is_between_events(), expected, "{chunks:?}");
+    }
+
+    #[test]
+    fn an_event_is_over_after_an_empty_line_wherever_the_stream_is_cut() {
+        check(&[], true);
+        check(&["data: 1\n\n"], true);
+        check(&["data: 1\r\n", "\r", "\n"], true);
+        check(&["data: 1\r\r"], true);
+        check(&["data: 1\n"], false);
+        check(&["data: 1\r\n"], false);
+        check(&["data: 1\n\ndata"], false);
+    }
+
+    #[test]
+    fn what_is_withheld_is_what_went_in_and_did_not_come_out() {
+        let mut withheld = Withheld::default();
+        withheld.came(Bytes::from_static(b"abc"));
+        withheld.left(&[]);
+        withheld.came(Bytes::from_static(b"def"));
+        withheld.left(&[Bytes::from_static(b"abcd")]);
+        assert_eq!(withheld.0, [Bytes::from_static(b"ef")]);
+    }
+}
