@@ -19,5 +19,6 @@ pub mod drain;
 pub mod engine;
 pub mod proxy;
 pub mod server;
+pub mod store;
 pub mod telemetry;
 pub mod upstream;

@@ -2,11 +2,16 @@
 //! pure: no I/O, no clock, no environment, no logging.
 
 pub mod custody;
+pub mod decide;
 pub mod event;
 pub mod handoff;
 pub mod hash;
+pub mod learn;
+pub mod policy;
+pub mod read;
 pub mod record;
 pub mod reply;
 pub mod time;
 pub mod view;
+pub mod watch;
 pub mod wire;

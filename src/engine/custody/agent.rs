@@ -48,12 +48,8 @@ pub enum Recognised {
 impl Fingerprint {
     /// The fingerprint of an agent with this system text and these tools.
     pub fn new<'a>(system: &str, tools: impl Iterator<Item = &'a str>, named: Option<&str>) -> Self {
-        let mut hasher = Hasher::new("system");
         let masked = mask_digits(system);
         let words: Vec<&str> = masked.split_whitespace().collect();
-        for word in &words {
-            hasher.bytes(word.as_bytes());
-        }
         let mut sketch: Vec<u64> = words.windows(SHINGLE.min(words.len().max(1))).map(shingle).collect();
         sketch.sort_unstable();
         sketch.dedup();
@@ -61,7 +57,12 @@ impl Fingerprint {
         let mut tools: Vec<u64> = tools.map(|name| shingle(&[name])).collect();
         tools.sort_unstable();
         tools.dedup();
-        Fingerprint { named: named.map(str::to_owned), text: hasher.finish(), sketch, tools }
+        Fingerprint { named: named.map(str::to_owned), text: text_hash(&masked), sketch, tools }
+    }
+
+    /// Whether this is the agent's system text, digits aside.
+    pub fn has_text(&self, system: &str) -> bool {
+        !system.is_empty() && text_hash(&mask_digits(system)) == self.text
     }
 
     fn likeness(&self, known: &Fingerprint) -> Likeness {
@@ -117,6 +118,10 @@ pub fn recognise<'a>(print: &Fingerprint, known: impl Iterator<Item = &'a Finger
         Some((index, score)) if score - rival >= MARGIN => Recognised::Known(index),
         Some(_) => Recognised::Unclear,
     }
+}
+
+fn text_hash(masked: &str) -> Hash {
+    Hasher::new("system").text(masked).finish()
 }
 
 /// The text with every run of digits as one `0`: clocks and counters are no sign of another agent.

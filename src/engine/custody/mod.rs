@@ -2,4 +2,5 @@
 //! run remembers between requests.
 
 pub mod agent;
+pub mod log;
 pub mod run;

@@ -1,1 +1,245 @@
-//! The run: what Seam remembers of it between requests.
+//! The run: its agents, its transfers and who holds it, as kept between requests.
+
+use serde::{Deserialize, Serialize};
+
+use super::agent::{Fingerprint, Recognised, recognise};
+use crate::engine::handoff::detect::{Destination, same_agent};
+use crate::engine::handoff::speaker::Company;
+use crate::engine::hash::Hash;
+use crate::engine::record::{Record, State, VERSION};
+use crate::engine::time::Timestamp;
+
+/// Agents a run remembers; more than any real team, so that a hostile client cannot make it grow.
+const AGENTS: usize = 64;
+/// Customer turns a run is told apart by.
+pub const TURNS: usize = 64;
+/// Transfers a run remembers in full; older ones are forgotten, their facts were carried.
+const TRANSFERS: usize = 32;
+
+/// One run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// The format's version.
+    pub version: u32,
+    /// The run's id.
+    pub id: String,
+    /// Whether Seam saw it from its first request.
+    pub whole: bool,
+    /// The agents that spoke in it.
+    pub agents: Vec<Known>,
+    /// Who has it now; none before the first transfer.
+    pub holder: Option<Holder>,
+    /// The transfers, oldest first.
+    pub transfers: Vec<Transfer>,
+    /// Transfers that were taken up, over the whole run.
+    pub hops: u32,
+    /// The customer's turns, as hashes of their words.
+    pub turns: Vec<Hash>,
+    /// The first customer turn as bytes first seen, to put back where a client dropped it.
+    pub opening: Option<Turn>,
+    /// The last customer turn as bytes first seen.
+    pub latest: Option<Turn>,
+}
+
+/// A customer turn: its words, and the element of the list it stood in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The customer's words.
+    pub words: String,
+    /// The element's bytes; none where they were too many to keep.
+    pub raw: Option<String>,
+}
+
+/// An agent of the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Known {
+    /// How it is recognised.
+    pub print: Fingerprint,
+    /// Its name, once a transfer or a client told it.
+    pub name: Option<String>,
+}
+
+/// The agent that has the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Index into [`Run::agents`].
+    pub agent: usize,
+    /// The `hop` of the record by which it holds.
+    pub hop: u32,
+}
+
+/// One transfer: its record, and what finds its receiver's requests.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Transfer {
+    /// What a reader of records sees.
+    pub record: Record,
+    /// Where it goes.
+    pub to: Destination,
+    /// Who sent it (index into [`Run::agents`]); none where Seam did not see it happen.
+    pub sender: Option<usize>,
+    /// Who took it up.
+    pub receiver: Option<usize>,
+    /// How sure it was that the taker is the destination.
+    pub fit: Fit,
+    /// What the call is found by in a list.
+    pub call: Hash,
+    /// The texts of the call's arguments that may open the receiver's conversation.
+    pub delegated: Vec<String>,
+    /// Where the filtered part of the receiver's list ends.
+    pub boundary: Option<Boundary>,
+    /// Customer turns that were put back, as the bytes first seen.
+    pub put_back: Vec<String>,
+    /// After this, a transfer that nobody took up is without effect.
+    pub expires: Timestamp,
+}
+
+/// Where the filtered part of a receiver's list ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Boundary {
+    /// Behind the visible transfer and its result.
+    Visible,
+    /// Behind the first items that are not system text: how many, and the hash over them.
+    Hidden {
+        /// How many.
+        count: usize,
+        /// Over their neutral view.
+        prefix: Hash,
+    },
+}
+
+/// How well an agent's request fits a transfer's destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fit {
+    /// It does not.
+    #[default]
+    None,
+    /// Nothing speaks against it.
+    Plausible,
+    /// Its own instructions or its client name it.
+    Named,
+}
+
+impl Run {
+    /// A run that begins now.
+    pub fn new(id: String, whole: bool) -> Self {
+        Run {
+            version: VERSION,
+            id,
+            whole,
+            agents: Vec::new(),
+            holder: None,
+            transfers: Vec::new(),
+            hops: 0,
+            turns: Vec::new(),
+            opening: None,
+            latest: None,
+        }
+    }
+
+    /// Whether a list with these customer turns can be this run's: one continues the other.
+    pub fn continues(&self, turns: &[Hash]) -> bool {
+        self.turns.iter().zip(turns).all(|(known, turn)| known == turn)
+    }
+
+    /// Which of the run's agents speaks.
+    pub fn recognise(&self, print: &Fingerprint) -> Recognised {
+        recognise(print, self.agents.iter().map(|agent| &agent.print))
+    }
+
+    /// The index of the agent with this fingerprint, which becomes one of the run's if it is new. None
+    /// where it cannot be told or there is no room.
+    pub fn admit(&mut self, print: &Fingerprint) -> Option<usize> {
+        match self.recognise(print) {
+            Recognised::Known(index) => Some(index),
+            Recognised::New if self.agents.len() < AGENTS => {
+                self.agents.push(Known { print: print.clone(), name: print.named.clone() });
+                Some(self.agents.len() - 1)
+            }
+            Recognised::New | Recognised::Unclear => None,
+        }
+    }
+
+    /// The transfer by which the holder holds.
+    pub fn held(&self) -> Option<&Transfer> {
+        let holder = self.holder?;
+        self.transfers.iter().find(|transfer| transfer.record.hop == holder.hop)
+    }
+
+    /// The newest transfer that waits for its receiver.
+    pub fn pending(&self, now: Timestamp) -> impl Iterator<Item = &Transfer> {
+        self.transfers
+            .iter()
+            .rev()
+            .filter(move |transfer| transfer.record.state == State::Pending && transfer.expires > now)
+    }
+
+    /// The transfer with this call, the newest if there are several.
+    pub fn by_call(&self, call: &Hash) -> Option<&Transfer> {
+        self.transfers.iter().rev().find(|transfer| transfer.call == *call)
+    }
+
+    /// The transfer of this hop, to change it.
+    pub fn transfer_mut(&mut self, hop: u32) -> Option<&mut Transfer> {
+        self.transfers.iter_mut().rev().find(|transfer| transfer.record.hop == hop)
+    }
+
+    /// Adds a transfer and gives its hop. Pending ones by the same call are the same transfer, seen again.
+    pub fn push(&mut self, transfer: Transfer) -> u32 {
+        let again = |known: &Transfer| {
+            known.call == transfer.call
+                && known.record.state == State::Pending
+                && known.sender == transfer.sender
+        };
+        if let Some(known) = self.transfers.iter_mut().find(|known| again(known)) {
+            let hop = known.record.hop;
+            *known = transfer;
+            known.record.hop = hop;
+            return hop;
+        }
+        let hop = transfer.record.hop;
+        self.transfers.push(transfer);
+        if self.transfers.len() > TRANSFERS {
+            let held = self.holder.map(|holder| holder.hop);
+            let oldest = self.transfers.iter().position(|t| Some(t.record.hop) != held).unwrap_or(0);
+            self.transfers.remove(oldest);
+        }
+        hop
+    }
+
+    /// The number of the next transfer, from 1.
+    pub fn next_hop(&self) -> u32 {
+        self.transfers.iter().map(|transfer| transfer.record.hop).max().unwrap_or(0) + 1
+    }
+
+    /// Agents that have held the run, oldest first, as far as their names are known.
+    pub fn visited(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        let taken = self.transfers.iter().filter(|t| t.record.state == State::TakenUp);
+        for name in taken.flat_map(|t| t.record.from_agent.iter().chain([&t.record.to_agent])) {
+            if !names.iter().any(|known| same_agent(known, name)) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
+    /// Whether the agent of this index is the one that a destination means, by the names that are known.
+    pub fn is_named(&self, agent: usize, destination: &Destination) -> bool {
+        self.agents[agent].name.as_deref().is_some_and(|name| destination.is(name))
+    }
+}
+
+impl Company for Run {
+    fn is_agent(&self, name: &str) -> bool {
+        let known = self.agents.iter().filter_map(|agent| agent.name.as_deref());
+        let told = self.transfers.iter().map(|transfer| transfer.record.to_agent.as_str());
+        known.chain(told).any(|agent| same_agent(agent, name))
+    }
+
+    fn is_delegated(&self, words: &str) -> bool {
+        let words = words.trim();
+        self.transfers.iter().any(|transfer| transfer.delegated.iter().any(|text| text.trim() == words))
+    }
+}

@@ -6,6 +6,8 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use memchr::memmem::Finder;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wildmatch::WildMatch;
@@ -23,6 +25,8 @@ pub struct Naming {
     excluded: Vec<WildMatch>,
     /// Patterns of transfers that leave the run's agents, for instance to a person.
     terminal: Vec<WildMatch>,
+    /// Of these, at least one stands in every body that names a transfer.
+    stems: Vec<Finder<'static>>,
 }
 
 impl Default for Naming {
@@ -32,7 +36,7 @@ impl Default for Naming {
 }
 
 /// Where a transfer goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {
     /// The agent's name as the tool or the argument spells it.
     pub name: String,
@@ -44,7 +48,8 @@ pub struct Destination {
 }
 
 /// Where a destination's name stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Spelled {
     /// In the tool's name.
     InName,
@@ -87,7 +92,10 @@ impl Naming {
             Some(patterns) => globs(patterns),
             None => globs(words::TERMINAL),
         };
-        Naming { listed: globs(listed), excluded: globs(excluded), terminal }
+        let stems =
+            words::STEMS.iter().copied().map(str::to_owned).chain(listed.iter().map(|glob| stem(glob)));
+        let stems = stems.flat_map(spellings).map(|stem| Finder::new(&stem).into_owned()).collect();
+        Naming { listed: globs(listed), excluded: globs(excluded), terminal, stems }
     }
 
     /// Whether a tool on offer moves control to another agent.
@@ -171,6 +179,12 @@ impl Naming {
         prose::quoted_transfer(text, &|name| self.known(name).is_some())
     }
 
+    /// Whether a body can hold the name of a transfer at all, told by its bytes alone: false only where it
+    /// certainly does not.
+    pub fn may_be_named_in(&self, body: &[u8]) -> bool {
+        self.stems.iter().any(|stem| stem.find(body).is_some())
+    }
+
     fn known(&self, name: &str) -> Option<Known> {
         if matches_any(&self.excluded, name) {
             None
@@ -234,6 +248,25 @@ impl Destination {
             .map(|(head, _)| head.to_owned());
         Destination { name: rest, uncounted, from: Spelled::InName }
     }
+}
+
+/// The longest part of a pattern that stands for itself.
+fn stem(glob: &str) -> String {
+    glob.split(['*', '?']).max_by_key(|part| part.len()).unwrap_or("").to_owned()
+}
+
+/// A stem as names spell it: case does not matter in patterns, so its usual spellings are looked for. What
+/// mixes them is found by its shortest telling part.
+fn spellings(stem: String) -> impl Iterator<Item = String> {
+    let lower = stem.to_lowercase();
+    let mut title = lower.clone();
+    if let Some(first) = title.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let mut forms = vec![lower.to_uppercase(), title, stem, lower];
+    forms.sort_unstable();
+    forms.dedup();
+    forms.into_iter()
 }
 
 /// Names of agents longer than this may have been cut by the client to fit a tool's name.

@@ -2,10 +2,12 @@
 //! rebuilt around it. Knows no field name of either dialect.
 
 pub mod brief;
+pub mod compose;
 pub mod contract;
 pub mod detect;
 pub mod evidence;
 pub mod freshness;
+pub mod rebuild;
 pub mod speaker;
 pub mod transcript;
 pub mod value;

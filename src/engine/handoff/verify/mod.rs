@@ -42,6 +42,25 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The name in records, docs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Verified => "verified",
+            Outcome::Reformatted => "reformatted",
+            Outcome::NoSuchCall => "no_such_call",
+            Outcome::Unseen => "unseen",
+            Outcome::NotFound => "not_found",
+            Outcome::Misattributed => "misattributed",
+            Outcome::Elsewhere => "elsewhere",
+            Outcome::Superseded => "superseded",
+            Outcome::Contested => "contested",
+            Outcome::Ambiguous => "ambiguous",
+            Outcome::Quoted => "quoted",
+            Outcome::NotQuoted => "not_quoted",
+            Outcome::Uncheckable => "uncheckable",
+        }
+    }
+
     /// Whether the run bears the claim out.
     pub fn holds(self) -> bool {
         matches!(self, Outcome::Verified | Outcome::Reformatted | Outcome::Quoted)

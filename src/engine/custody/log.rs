@@ -1,0 +1,279 @@
+//! The run's log: every call with its result, and what was said, in the order
+//! of first sight, over all agents' requests. It is what a receiver's client
+//! may have thrown away.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::handoff::evidence::Happening;
+use crate::engine::handoff::speaker::{Speaker, Voice};
+use crate::engine::hash::{Hash, Hasher};
+use crate::engine::time::Timestamp;
+use crate::engine::view::{Item, Role};
+
+/// Bytes of text a log keeps; the oldest entries go first, and `cut` says so.
+const CAP: usize = 1 << 20;
+/// Bytes kept of one result.
+const RESULT_CAP: usize = 256 << 10;
+
+/// What the run's tools returned and its people said.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Log {
+    entries: Vec<Entry>,
+    /// Whether entries had to go, so that the log is not the whole run.
+    pub cut: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Entry {
+    /// What it is recognised by when a client resends it.
+    mark: Hash,
+    what: What,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum What {
+    Call { id: String, name: String, arguments: String, result: Option<String>, as_of: Option<Timestamp> },
+    Customer(String),
+    Agent(String),
+}
+
+impl What {
+    fn bytes(&self) -> usize {
+        match self {
+            What::Call { id, name, arguments, result, .. } => {
+                id.len() + name.len() + arguments.len() + result.as_ref().map_or(0, String::len)
+            }
+            What::Customer(text) | What::Agent(text) => text.len(),
+        }
+    }
+}
+
+impl Log {
+    /// Adds what a request shows and the log does not have yet. `is_transfer` names the calls that move
+    /// control; they are no evidence. `now` is when the request came: it is the time of those results
+    /// that stand at the list's tail, since only they are sure to be new.
+    pub fn learn(
+        &mut self,
+        items: &[Item<'_>],
+        voices: &[Voice<'_>],
+        is_transfer: impl Fn(usize, usize) -> bool,
+        now: Timestamp,
+    ) {
+        let tail = items.iter().rposition(|item| item.role == Role::Assistant).unwrap_or(0);
+        let results = pair(items);
+        let mut known: HashMap<Hash, Vec<usize>> = HashMap::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            known.entry(entry.mark.clone()).or_default().push(at);
+        }
+        let mut met: HashMap<Hash, usize> = HashMap::new();
+        let mut note = |log: &mut Vec<Entry>, mark: Hash, what: What| {
+            let nth = met.entry(mark.clone()).or_default();
+            let place = known.get(&mark).and_then(|places| places.get(*nth)).copied();
+            *nth += 1;
+            match (place, what) {
+                (None, what) => log.push(Entry { mark, what }),
+                (Some(at), What::Call { result: Some(text), as_of, .. }) => {
+                    if let What::Call { result: result @ None, as_of: seen, .. } = &mut log[at].what {
+                        *result = Some(text);
+                        *seen = as_of;
+                    }
+                }
+                (Some(_), _) => {}
+            }
+        };
+        for (at, (item, voice)) in items.iter().zip(voices).enumerate() {
+            match voice.speaker {
+                Speaker::Customer if !voice.words.trim().is_empty() => {
+                    let mark = Hasher::new("customer").text(&voice.words).finish();
+                    note(&mut self.entries, mark, What::Customer(voice.words.clone().into_owned()));
+                }
+                Speaker::Agent if !voice.words.trim().is_empty() => {
+                    let mark = Hasher::new("agent").text(&voice.words).finish();
+                    note(&mut self.entries, mark, What::Agent(voice.words.clone().into_owned()));
+                }
+                _ => {}
+            }
+            for (n, call) in item.calls.iter().enumerate() {
+                if is_transfer(at, n) {
+                    continue;
+                }
+                let result = results.get(&(at, n)).map(|&result| (result, &items[result].text));
+                let what = What::Call {
+                    id: call.id.clone().into_owned(),
+                    name: call.name.clone().into_owned(),
+                    arguments: call.arguments.clone().into_owned(),
+                    result: result.map(|(_, text)| head(text, RESULT_CAP).to_owned()),
+                    as_of: result.and_then(|(result, _)| (result > tail).then_some(now)),
+                };
+                note(&mut self.entries, Hasher::new("call").call(call).finish(), what);
+            }
+        }
+        self.trim();
+    }
+
+    /// The log as evidence, in order.
+    pub fn happenings(&self) -> impl Iterator<Item = Happening<'_>> {
+        self.entries.iter().map(|entry| match &entry.what {
+            What::Call { id, name, arguments, result, as_of } => {
+                Happening::Call { id, name, arguments, result: result.as_deref(), as_of: *as_of }
+            }
+            What::Customer(text) => Happening::Customer(text),
+            What::Agent(text) => Happening::Agent(text),
+        })
+    }
+
+    /// The customer's turns, in order.
+    pub fn customer_turns(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.entries.iter().filter_map(|entry| match &entry.what {
+            What::Customer(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    fn trim(&mut self) {
+        let mut bytes: usize = self.entries.iter().map(|entry| entry.what.bytes()).sum();
+        let mut gone = 0;
+        while bytes > CAP && gone < self.entries.len() {
+            bytes -= self.entries[gone].what.bytes();
+            gone += 1;
+        }
+        if gone > 0 {
+            self.entries.drain(..gone);
+            self.cut = true;
+        }
+    }
+}
+
+/// Which item answers which call, as `(item, call) → item`: each result belongs to the nearest earlier
+/// call with its id that is still unanswered, since ids repeat.
+pub fn pair(items: &[Item<'_>]) -> HashMap<(usize, usize), usize> {
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut pairs = HashMap::new();
+    for (at, item) in items.iter().enumerate() {
+        if let Some(id) = &item.answers
+            && let Some(place) = open.iter().rposition(|&(i, n)| items[i].calls[n].id == *id)
+        {
+            pairs.insert(open.remove(place), at);
+        }
+        open.extend((0..item.calls.len()).map(|n| (at, n)));
+        // Only so many calls can be open in a list that a provider takes; an endless tail would cost time.
+        if open.len() > 4096 {
+            open.drain(..2048);
+        }
+    }
+    pairs
+}
+
+/// The first `max` bytes of `text`, cut at a character.
+fn head(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::engine::view::{Call, Form, Seal};
+
+    fn item(role: Role, text: &'static str) -> Item<'static> {
+        Item {
+            span: 0..0,
+            role,
+            name: None,
+            text: Cow::Borrowed(text),
+            form: Form::Text,
+            content: None,
+            calls: Vec::new(),
+            answers: None,
+            seal: Seal::Open,
+            media: 0,
+        }
+    }
+
+    fn call(id: &'static str, name: &'static str) -> Item<'static> {
+        let arguments = Cow::Borrowed("{}");
+        let call = Call { id: id.into(), name: name.into(), arguments, span: 0..0 };
+        Item { calls: vec![call], ..item(Role::Assistant, "") }
+    }
+
+    fn result(id: &'static str, text: &'static str) -> Item<'static> {
+        Item { answers: Some(id.into()), ..item(Role::Tool, text) }
+    }
+
+    fn learn(log: &mut Log, items: &[Item<'_>], now: u64) {
+        let voices: Vec<_> = items
+            .iter()
+            .map(|item| Voice {
+                speaker: match item.role {
+                    Role::User => Speaker::Customer,
+                    Role::Tool => Speaker::Tool,
+                    _ => Speaker::Agent,
+                },
+                words: Cow::Borrowed(item.text.as_ref()),
+            })
+            .collect();
+        log.learn(items, &voices, |_, _| false, Timestamp(now));
+    }
+
+    fn shown(log: &Log) -> Vec<String> {
+        log.happenings()
+            .map(|happening| match happening {
+                Happening::Call { id, result, as_of, .. } => {
+                    format!(
+                        "{id}={} @{}",
+                        result.unwrap_or("-"),
+                        as_of.map_or("?".into(), |at| at.0.to_string())
+                    )
+                }
+                Happening::Customer(text) => format!("customer: {text}"),
+                Happening::Agent(text) => format!("agent: {text}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_growing_list_adds_only_what_is_new() {
+        let mut log = Log::default();
+        let list = [
+            item(Role::User, "hi"),
+            call("a", "find"),
+            result("a", "1"),
+            call("a", "find"),
+            result("a", "2"),
+        ];
+        learn(&mut log, &list[..2], 10);
+        learn(&mut log, &list[..3], 20);
+        learn(&mut log, &list, 30);
+        learn(&mut log, &list, 40);
+        assert_eq!(shown(&log), ["customer: hi", "a=1 @20", "a=2 @30"]);
+    }
+
+    #[test]
+    fn a_result_that_was_first_seen_deep_in_a_list_has_no_time() {
+        let mut log = Log::default();
+        learn(&mut log, &[call("a", "find"), result("a", "1"), item(Role::Assistant, "done")], 10);
+        assert_eq!(shown(&log), ["a=1 @?", "agent: done"]);
+    }
+
+    #[test]
+    fn a_client_that_forgets_the_senders_calls_loses_nothing() {
+        let mut log = Log::default();
+        learn(&mut log, &[item(Role::User, "hi"), call("a", "find"), result("a", "1")], 10);
+        learn(&mut log, &[item(Role::User, "hi"), call("b", "refund"), result("b", "2")], 20);
+        assert_eq!(shown(&log), ["customer: hi", "a=1 @10", "b=2 @20"]);
+    }
+
+    #[test]
+    fn a_log_over_its_bound_drops_the_oldest_and_says_so() {
+        let mut log = Log::default();
+        let big: &'static str = "x".repeat(RESULT_CAP + 5).leak();
+        for id in ["a", "b", "c", "d", "e"] {
+            learn(&mut log, &[call(id, "find"), result(id, big)], 10);
+        }
+        assert!(log.cut);
+        assert!(log.happenings().count() < 5);
+    }
+}

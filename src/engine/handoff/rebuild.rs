@@ -1,0 +1,122 @@
+//! The receiver's list, rebuilt: the brief in its system slot, the filtered
+//! transcript behind it. A plan in the view's own terms; the wire makes bytes of it.
+
+use bytes::Bytes;
+
+use super::contract::Line;
+use super::speaker::{Speaker, Voice};
+use super::{compose, transcript};
+use crate::engine::custody::agent::Fingerprint;
+use crate::engine::event::{Code, Finding};
+use crate::engine::policy::Policy;
+use crate::engine::read::Reading;
+use crate::engine::record::LeftOut;
+use crate::engine::view::{Dialect, Keep, Plan, Role};
+
+/// A rebuilt list that still lacks its brief.
+#[derive(Debug)]
+pub struct Rebuilt {
+    plan: Plan,
+    /// Items whose text belongs to the sender's parting words.
+    parting: Vec<usize>,
+    /// What the transcript lost.
+    pub left_out: LeftOut,
+    /// What was found on the way.
+    pub findings: Vec<Finding>,
+    /// Estimated tokens of the list as it came.
+    pub tokens_before: u64,
+    /// Estimated tokens of the list as it goes, without the brief.
+    pub tokens_after: u64,
+}
+
+impl Rebuilt {
+    /// The plan with its brief.
+    pub fn with_brief(mut self, brief: String) -> Plan {
+        self.plan.brief = Some(brief);
+        self.plan
+    }
+
+    /// The parting words that the list holds.
+    pub fn parting(&self, voices: &[Voice<'_>]) -> Vec<Line> {
+        self.parting.iter().flat_map(|&at| compose::parting(&voices[at].words)).collect()
+    }
+}
+
+/// Plans the list of a receiver whose part begins at `boundary`. `sender`: whose system text does not
+/// travel. `put_back`: customer turns as bytes, where the client left none.
+pub fn rebuild(
+    reading: &Reading<'_>,
+    voices: &[Voice<'_>],
+    boundary: usize,
+    sender: Option<&Fingerprint>,
+    put_back: &[String],
+    policy: &Policy,
+) -> Rebuilt {
+    let items = &reading.view.items;
+    let leading = reading.view.leading_system();
+    let mut findings = Vec::new();
+    let mut leaving: Vec<usize> = (leading..boundary)
+        .filter(|&at| {
+            matches!(voices[at].speaker, Speaker::Wrapper | Speaker::Agent)
+                && items[at].role == Role::User
+                && policy.naming.quoted_transfer(&items[at].text).is_some()
+        })
+        .collect();
+    let foreign: Vec<usize> = match sender {
+        Some(print) => (0..leading).filter(|&at| print.has_text(&items[at].text)).collect(),
+        None => Vec::new(),
+    };
+    let own = (0..leading).rev().find(|at| !foreign.contains(at));
+    let brief_after = match (own, foreign.last()) {
+        (Some(own), _) => {
+            leaving.extend(&foreign);
+            Some(own)
+        }
+        (None, Some(&only)) => {
+            let what = "the only system text is the sender's; it stays";
+            findings.push(Finding::new(Code::SystemTextOfSender, "messages", what));
+            Some(only)
+        }
+        (None, None) => None,
+    };
+    let speakers: Vec<Speaker> = voices.iter().map(|voice| voice.speaker).collect();
+    let transfers: Vec<(usize, usize)> =
+        reading.transfers.iter().map(|seen| (seen.item, seen.call)).collect();
+    let filtered = transcript::filter(
+        &transcript::List {
+            items,
+            boundary,
+            speakers: &speakers,
+            transfers: &transfers,
+            leaving: &leaving,
+            adjacent: reading.view.dialect == Dialect::Chat,
+        },
+        &policy.transcript,
+    );
+    let mut keep = filtered.keep;
+    if own.is_some() {
+        for &at in &foreign {
+            keep[at] = Keep::Drop;
+        }
+    }
+    findings.extend(filtered.findings);
+    let kept: u64 = items.iter().zip(&keep).map(|(item, keep)| kept_tokens(item, keep)).sum();
+    // What the client left of the history (a nested block) is read before the customer's own words.
+    let put_back = put_back.iter().map(|raw| (boundary, Bytes::copy_from_slice(raw.as_bytes()))).collect();
+    Rebuilt {
+        plan: Plan { brief: None, brief_after, keep, put_back },
+        parting: filtered.parting,
+        left_out: filtered.left_out,
+        findings,
+        tokens_before: transcript::tokens(items),
+        tokens_after: kept,
+    }
+}
+
+fn kept_tokens(item: &crate::engine::view::Item<'_>, keep: &Keep) -> u64 {
+    match keep {
+        Keep::Drop => 0,
+        Keep::Shortened(text) => text.len() as u64 / 4,
+        Keep::Whole | Keep::WithoutCalls(_) => transcript::tokens(std::slice::from_ref(item)),
+    }
+}

@@ -1,0 +1,109 @@
+//! What a finished exchange teaches: the run's agents, its log, the ways to
+//! find it again, and the transfers that the reply made.
+
+use super::custody::log::Log;
+use super::custody::run::Run;
+use super::decide::{Circumstances, SeenTransfer, note_turns, transfer};
+use super::event::{Code, Finding};
+use super::handoff::compose;
+use super::handoff::detect::announces_transfer;
+use super::handoff::speaker::Speaker;
+use super::hash::Hasher;
+use super::read::{
+    Lookup, Nobody, Reading, call_lineage, header_lookup, text_lineage, transfer_lookup, turns_lookup,
+    words_lookup,
+};
+use super::reply::Reply;
+
+/// What is to be stored after an exchange.
+#[derive(Debug)]
+pub struct Learned {
+    /// The run, brought up to date.
+    pub run: Run,
+    /// Its log.
+    pub log: Log,
+    /// The ways to find it from now on.
+    pub lookups: Vec<Lookup>,
+    /// The transfers that the reply made, by their `hop`.
+    pub transfers: Vec<u32>,
+    /// What was found on the way.
+    pub findings: Vec<Finding>,
+}
+
+/// Learns from an exchange. `run` and `log` are as stored now, or new; `header` is the operator's run header.
+pub fn learn(
+    reading: &Reading<'_>,
+    reply: &Reply,
+    mut run: Run,
+    mut log: Log,
+    header: Option<&str>,
+    at: Circumstances<'_>,
+) -> Learned {
+    let speaker = run.admit(&reading.print);
+    let voices = reading.voices(&run);
+    log.learn(&reading.view.items, &voices, |item, call| reading.is_transfer(item, call), at.now);
+    note_turns(&mut run, reading, &voices, at.body);
+
+    let mut lookups: Vec<Lookup> = header.map(header_lookup).into_iter().collect();
+    let mut findings = Vec::new();
+    let last_words = voices.iter().rev().find(|voice| voice.speaker == Speaker::Customer);
+    lookups.extend(text_lineage(&reply.text, last_words.map_or("", |voice| &voice.words)));
+
+    let mut transfers = Vec::new();
+    let offered = |name: &str| reading.offers.iter().any(|offer| reading.view.tools[offer.tool].name == name);
+    for call in &reply.calls {
+        let moves = offered(&call.name);
+        if !moves {
+            lookups.push(call_lineage(&call.id, &call.name, &call.arguments));
+            continue;
+        }
+        // Half a transfer is no transfer.
+        if !call.complete {
+            continue;
+        }
+        let mut hasher = Hasher::new("transfer");
+        hasher.bytes(call.id.as_bytes()).bytes(call.name.as_bytes()).arguments(&call.arguments);
+        let seen = SeenTransfer {
+            id: &call.id,
+            name: &call.name,
+            arguments: &call.arguments,
+            mark: hasher.finish(),
+            to: at.policy.naming.destination(&call.name, &call.arguments),
+            from_name: None,
+            beside: &reply.text,
+        };
+        lookups.push(transfer_lookup(&seen.mark));
+        let made = transfer(&run, &log, seen, speaker, at);
+        lookups.extend(made.delegated.iter().filter_map(|text| words_lookup(text)));
+        transfers.push(run.push(made));
+    }
+    if transfers.len() > 1 {
+        let finding =
+            Finding::new(Code::TwoTransfers, "tool_calls", format!("{} transfers", transfers.len()));
+        findings.push(finding);
+    }
+    if transfers.is_empty() {
+        if reply.calls.is_empty() && !reading.offers.is_empty() && announces_transfer(&reply.text) {
+            let what = "the reply says that it transfers and calls no transfer tool";
+            findings.push(Finding::new(Code::AnnouncedNotExecuted, "content", what));
+        }
+        add_parting_words(&mut run, speaker, &reply.text, at);
+    } else {
+        // As the receiver's client will show the turns: it does not know this run's names.
+        lookups.push(turns_lookup(&reading.voices(&Nobody)));
+    }
+    Learned { run, log, lookups, transfers, findings }
+}
+
+/// What a sender says after its transfer call and before the receiver comes (strands asks it once more)
+/// belongs to its parting words.
+fn add_parting_words(run: &mut Run, speaker: Option<usize>, text: &str, at: Circumstances<'_>) {
+    let Some(speaker) = speaker else { return };
+    let Some(hop) = run.pending(at.now).find(|t| t.sender == Some(speaker)).map(|t| t.record.hop) else {
+        return;
+    };
+    if let Some(transfer) = run.transfer_mut(hop) {
+        transfer.record.parting_words.extend(compose::parting(text));
+        transfer.record.parting_words.dedup();
+    }
+}

@@ -1,0 +1,42 @@
+//! What the operator chose, as far as the engine needs it.
+
+use super::handoff::detect::Naming;
+use super::handoff::freshness::Freshness;
+use super::handoff::transcript;
+
+/// How much is asked of a contract; each includes the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Contract {
+    /// What clients declare and Seam owns; no declared handoff, no rewrite.
+    Read,
+    /// Topped up, or made whole, by rules.
+    #[default]
+    Derive,
+}
+
+/// Whether receivers' requests are changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Never a byte; the brief is built in the shadow and recorded.
+    Observe,
+    /// Receivers' requests are rebuilt.
+    #[default]
+    Rewrite,
+}
+
+/// The engine's settings.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Whether receivers' requests are changed.
+    pub mode: Mode,
+    /// How much is asked of a contract.
+    pub contract: Contract,
+    /// Which tools are transfers.
+    pub naming: Naming,
+    /// What travels behind the brief.
+    pub transcript: transcript::Policy,
+    /// How long facts stay good.
+    pub freshness: Freshness,
+    /// Milliseconds that a transfer waits for its receiver.
+    pub pending_ms: u64,
+}

@@ -1,0 +1,101 @@
+//! The watched reply: bytes in, the same bytes out, and what they said. What
+//! ends a reply is held until the caller has stored what the reply teaches,
+//! so that no client can ask again before Seam knows.
+
+use bytes::{Bytes, BytesMut};
+
+use super::reply::{Reply, Seen};
+use super::view::Dialect;
+use super::wire::sse::{Piece, Splitter};
+use super::wire::{self, Assembler};
+
+/// Watches one reply.
+#[derive(Debug)]
+pub struct Watcher {
+    dialect: Dialect,
+    body: Body,
+    limit: usize,
+    /// Bytes that wait for the reply's end. Only the end of a reply is held: at most `limit` bytes.
+    held: Vec<Bytes>,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// The reply was too large or too odd to read: the rest passes unread.
+    Unread,
+    Plain {
+        copy: BytesMut,
+    },
+    Stream {
+        splitter: Splitter,
+        assembler: Assembler,
+        ending: bool,
+    },
+}
+
+impl Watcher {
+    /// Watches a reply of at most `limit` bytes; of a larger one nothing is learnt.
+    pub fn new(dialect: Dialect, streamed: bool, limit: usize) -> Self {
+        let body = match Assembler::new(dialect, limit) {
+            Err(_) => Body::Unread,
+            Ok(assembler) if streamed => {
+                Body::Stream { splitter: Splitter::new(limit), assembler, ending: false }
+            }
+            Ok(_) => Body::Plain { copy: BytesMut::new() },
+        };
+        Watcher { dialect, body, limit, held: Vec::new() }
+    }
+
+    /// Takes a chunk and gives what may go on now.
+    pub fn push(&mut self, chunk: Bytes) -> Vec<Bytes> {
+        match &mut self.body {
+            Body::Unread => vec![chunk],
+            Body::Plain { copy } => {
+                if copy.len() + chunk.len() > self.limit {
+                    return self.stop_reading(chunk);
+                }
+                copy.extend_from_slice(&chunk);
+                // The last chunk is the reply's end, and which is the last is known at the next.
+                std::mem::replace(&mut self.held, vec![chunk])
+            }
+            Body::Stream { splitter, assembler, ending } => {
+                let mut out = Vec::new();
+                for piece in splitter.push(chunk) {
+                    match &piece {
+                        Piece::Event(event) => *ending |= assembler.event(event).contains(&Seen::End),
+                        Piece::Unread(_) => assembler.unread(),
+                    }
+                    let place = if *ending { &mut self.held } else { &mut out };
+                    place.push(piece.raw().clone());
+                }
+                out
+            }
+        }
+    }
+
+    /// The reply ended. Gives what it said, if it ended cleanly and could be read, and the bytes that were held.
+    pub fn finish(mut self, clean: bool) -> (Option<Reply>, Vec<Bytes>) {
+        let reply = match self.body {
+            Body::Unread => None,
+            Body::Plain { copy } if clean => wire::read_reply(&copy, self.dialect).ok(),
+            Body::Plain { .. } => None,
+            Body::Stream { mut splitter, mut assembler, .. } => {
+                if let Some(rest) = splitter.finish() {
+                    if let Piece::Event(event) = &rest {
+                        assembler.event(event);
+                    }
+                    self.held.push(rest.raw().clone());
+                }
+                clean.then(|| assembler.finish())
+            }
+        };
+        (reply, self.held)
+    }
+
+    fn stop_reading(&mut self, chunk: Bytes) -> Vec<Bytes> {
+        self.body = Body::Unread;
+        let mut out = std::mem::take(&mut self.held);
+        out.push(chunk);
+        out
+    }
+}
