@@ -3,15 +3,11 @@
 
 use super::names::{member, snake};
 use super::tree::{self, Node};
-use super::{
-    Artifact, By, Claim, Confidence, Constraint, Line, ReturnSchema, Scope, Source, StatedBy, Value,
-};
+use super::{Artifact, By, Constraint, Line, ReturnSchema, Scope, StatedBy};
 use crate::engine::event::{Code, Finding};
 
 /// Entries read of one list.
 pub const MAX_ENTRIES: usize = 100;
-/// Facts read of one handoff.
-pub const MAX_FACTS: usize = 500;
 /// Bytes read of one text.
 pub const MAX_TEXT: usize = 4_000;
 /// Findings kept of one handoff.
@@ -19,11 +15,11 @@ const MAX_FINDINGS: usize = 64;
 
 /// The faults met so far.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(super) struct FieldReader {
     findings: Vec<Finding>,
 }
 
-impl Fields {
+impl FieldReader {
     pub(super) fn into_findings(self) -> Vec<Finding> {
         self.findings
     }
@@ -42,7 +38,7 @@ impl Fields {
         self.report(Code::OwnedField, path, "Seam owns this value; what the sender wrote is ignored");
     }
 
-    fn expected(&mut self, path: &str, expected: &str, got: &Node) {
+    pub(super) fn expected(&mut self, path: &str, expected: &str, got: &Node) {
         self.report(Code::SchemaFault, path, &format!("expected {expected}, got {}", got.kind()));
     }
 
@@ -51,7 +47,7 @@ impl Fields {
         self.string(path, node).map(line)
     }
 
-    fn string(&mut self, path: &str, node: &Node) -> Option<String> {
+    pub(super) fn string(&mut self, path: &str, node: &Node) -> Option<String> {
         match node {
             Node::Null => None,
             Node::Text(text) => {
@@ -65,7 +61,7 @@ impl Fields {
         }
     }
 
-    fn bounded(&mut self, path: &str, text: &str) -> String {
+    pub(super) fn bounded(&mut self, path: &str, text: &str) -> String {
         let kept = head(text);
         if kept.len() < text.len() {
             let what = format!("{} bytes, the first {} are kept", text.len(), kept.len());
@@ -76,19 +72,11 @@ impl Fields {
 
     /// A list of lines. Null, an empty list and the word for it are *none, says the sender*.
     pub(super) fn lines(&mut self, path: &str, node: &Node) -> Option<Vec<Line>> {
-        self.list(path, node, MAX_ENTRIES, Fields::line)
-    }
-
-    /// The facts: objects, statements, or a map from key to value.
-    pub(super) fn facts(&mut self, path: &str, node: &Node) -> Option<Vec<Claim>> {
-        if let Node::Object(members) = node {
-            return self.map(path, node, members).map(|facts| self.capped(path, facts, MAX_FACTS));
-        }
-        self.list(path, node, MAX_FACTS, Fields::fact).map(flat)
+        self.list(path, node, MAX_ENTRIES, FieldReader::line)
     }
 
     pub(super) fn constraints(&mut self, path: &str, node: &Node) -> Option<Vec<Constraint>> {
-        self.list(path, node, MAX_ENTRIES, Fields::constraint)
+        self.list(path, node, MAX_ENTRIES, FieldReader::constraint)
     }
 
     /// The artifacts: objects, references, or a map from name to reference.
@@ -100,7 +88,7 @@ impl Fields {
             let artifacts: Vec<_> = artifacts.collect();
             return Some(self.capped(path, artifacts, MAX_ENTRIES));
         }
-        self.list(path, node, MAX_ENTRIES, Fields::artifact)
+        self.list(path, node, MAX_ENTRIES, FieldReader::artifact)
     }
 
     /// The shape wanted back: a name, rows of name and type, a map of them, or a JSON schema.
@@ -113,7 +101,7 @@ impl Fields {
                 };
                 members.iter().map(|(name, kind)| (name.clone(), type_name(kind))).collect()
             }
-            Node::List(_) => self.list(path, node, MAX_ENTRIES, Fields::row)?,
+            Node::List(_) => self.list(path, node, MAX_ENTRIES, FieldReader::row)?,
             node => return self.string(path, node).map(ReturnSchema::Name),
         };
         let mut rows: Vec<(String, String)> = self.capped(path, rows, MAX_ENTRIES);
@@ -142,7 +130,7 @@ impl Fields {
 
     /// A list in any of the forms in which senders write one: JSON inside a
     /// string and a single entry without its list are taken for what they are.
-    fn list<T>(
+    pub(super) fn list<T>(
         &mut self,
         path: &str,
         node: &Node,
@@ -181,7 +169,7 @@ impl Fields {
         }
     }
 
-    fn capped<T>(&mut self, path: &str, mut entries: Vec<T>, max: usize) -> Vec<T> {
+    pub(super) fn capped<T>(&mut self, path: &str, mut entries: Vec<T>, max: usize) -> Vec<T> {
         if entries.len() > max {
             let what = format!("{} entries, the first {max} are kept", entries.len());
             self.report(Code::LimitReached, path, &what);
@@ -206,135 +194,6 @@ impl Fields {
             None => text,
         };
         Some(line(self.bounded(path, &text)))
-    }
-
-    /// One entry of the facts. A map in the list may hold several.
-    fn fact(&mut self, path: &str, node: &Node) -> Option<Vec<Claim>> {
-        match node {
-            Node::Text(text) => {
-                let text = text.trim();
-                if text.is_empty() {
-                    return None;
-                }
-                Some(vec![statement(&self.bounded(path, text))])
-            }
-            Node::Object(_) if is_schema(node) => {
-                self.expected(path, "a fact", node);
-                None
-            }
-            Node::Object(members) => {
-                let known = |name: &str| [KEY, VALUE, STATEMENT].concat().contains(&name);
-                if members.iter().any(|(name, _)| known(&snake(name))) {
-                    self.claim(path, node, members).map(|claim| vec![claim])
-                } else {
-                    self.map(path, node, members)
-                }
-            }
-            node => {
-                self.expected(path, "a fact", node);
-                None
-            }
-        }
-    }
-
-    fn claim(&mut self, path: &str, node: &Node, members: &[(String, Node)]) -> Option<Claim> {
-        if first(node, VALUE).is_some_and(is_schema) {
-            self.expected(&format!("{path}.value"), "a value", node);
-            return None;
-        }
-        let statement_text = first_text(node, STATEMENT);
-        let value = first(node, VALUE).filter(|value| **value != Node::Null);
-        let (key, value) = match (first_text(node, KEY), value, statement_text) {
-            (key, Some(value), text) => (key.or(text), value.clone()),
-            (key, None, Some(text)) => (key, Node::Text(text)),
-            (_, None, None) => {
-                self.report(Code::SchemaFault, &format!("{path}.value"), "expected a value, got none");
-                return None;
-            }
-        };
-        let mut claim = match (&key, &value) {
-            (None, Node::Text(text)) => statement(&self.bounded(path, text.trim())),
-            _ => Claim::default(),
-        };
-        if claim.value.text.is_empty() {
-            claim.value = self.value(path, &value)?;
-        }
-        claim.key = key.map(|key| self.bounded(&format!("{path}.key"), &key));
-        claim.of = first_text(node, &["of", "record", "entity", "subject"]);
-        let confidence = first(node, &["confidence"]);
-        claim.confidence = confidence.and_then(|said| self.confidence(&format!("{path}.confidence"), said));
-        if let Some(evidence) = first(node, EVIDENCE) {
-            claim.evidence = self.evidence(&format!("{path}.evidence"), evidence).or(claim.evidence);
-        }
-        if let Some(said) = first(node, &["source", "src", "provenance", "origin"]) {
-            let said = self.string(&format!("{path}.source"), said);
-            claim = with_source(claim, said);
-        }
-        for (name, _) in members {
-            if matches!(snake(name).as_str(), "as_of" | "as_of_s" | "outcome" | "age") {
-                self.owned(&format!("{path}.{}", snake(name)));
-            }
-        }
-        Some(claim)
-    }
-
-    /// An object of plain values: a fact each.
-    fn map(&mut self, path: &str, node: &Node, members: &[(String, Node)]) -> Option<Vec<Claim>> {
-        if is_schema(node) {
-            self.expected(path, "a list of facts", node);
-            return None;
-        }
-        let mut facts = Vec::new();
-        for (i, (key, node)) in members.iter().enumerate() {
-            if *node == Node::Null || *node == Node::Text(String::new()) {
-                continue;
-            }
-            let Some(value) = self.value(&format!("{path}[{i}]"), node) else { continue };
-            let key = key.trim();
-            let key = (!key.is_empty()).then(|| self.bounded(path, key));
-            facts.push(Claim { key, value, ..Claim::default() });
-        }
-        Some(facts)
-    }
-
-    fn value(&mut self, path: &str, node: &Node) -> Option<Value> {
-        let (text, quoted) = match node {
-            Node::Text(text) => (text.clone(), true),
-            Node::Garbled | Node::TooDeep | Node::Null => {
-                self.expected(path, "a value", node);
-                return None;
-            }
-            node => (node.json(), false),
-        };
-        // Cut JSON is JSON no more.
-        let quoted = quoted || text.len() > MAX_TEXT;
-        Some(Value { text: self.bounded(path, &text), quoted })
-    }
-
-    /// What a fact cites: one text, or a list of them.
-    fn evidence(&mut self, path: &str, node: &Node) -> Option<String> {
-        let Node::List(items) = node else { return self.string(path, node) };
-        let cited: Vec<_> = items.iter().filter_map(|item| self.string(path, item)).collect();
-        (!cited.is_empty()).then(|| self.bounded(path, &cited.join(" ")))
-    }
-
-    fn confidence(&mut self, path: &str, node: &Node) -> Option<Confidence> {
-        match node {
-            Node::Null => None,
-            Node::Text(text) => match snake(text).as_str() {
-                "high" => Some(Confidence::High),
-                "medium" => Some(Confidence::Medium),
-                "low" => Some(Confidence::Low),
-                _ => {
-                    self.report(Code::SchemaFault, path, "expected high, medium or low, got another word");
-                    None
-                }
-            },
-            node => {
-                self.expected(path, "high, medium or low", node);
-                None
-            }
-        }
     }
 
     fn constraint(&mut self, path: &str, node: &Node) -> Option<Constraint> {
@@ -406,11 +265,6 @@ impl Fields {
     }
 }
 
-const KEY: &[&str] = &["key", "name", "field", "attribute"];
-const VALUE: &[&str] = &["value"];
-const STATEMENT: &[&str] = &["text", "claim", "fact", "statement", "finding", "content", "description"];
-const EVIDENCE: &[&str] =
-    &["evidence", "call_id", "tool_call_id", "citation", "quote", "evidence_id", "message_id"];
 const LINE: &[&str] = &[
     "text",
     "decision",
@@ -440,10 +294,6 @@ fn line(text: String) -> Line {
     Line { text, by: By::Sender }
 }
 
-fn flat(facts: Vec<Vec<Claim>>) -> Vec<Claim> {
-    facts.into_iter().flatten().take(MAX_FACTS).collect()
-}
-
 /// A text's first [`MAX_TEXT`] bytes, to the last whole character.
 fn head(text: &str) -> &str {
     let mut end = text.len().min(MAX_TEXT);
@@ -454,7 +304,7 @@ fn head(text: &str) -> &str {
 }
 
 /// The first of `names` that the object has.
-fn first<'t>(node: &'t Node, names: &[&str]) -> Option<&'t Node> {
+pub(super) fn first<'t>(node: &'t Node, names: &[&str]) -> Option<&'t Node> {
     let Node::Object(members) = node else { return None };
     names
         .iter()
@@ -462,7 +312,7 @@ fn first<'t>(node: &'t Node, names: &[&str]) -> Option<&'t Node> {
 }
 
 /// The first of `names` that holds a text, bounded like any.
-fn first_text(node: &Node, names: &[&str]) -> Option<String> {
+pub(super) fn first_text(node: &Node, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| match first(node, &[name]) {
         Some(Node::Text(text)) if !text.trim().is_empty() => Some(head(text.trim()).to_owned()),
         Some(Node::Number(number)) => Some(number.clone()),
@@ -471,7 +321,7 @@ fn first_text(node: &Node, names: &[&str]) -> Option<String> {
 }
 
 /// Whether an object is a piece of a schema instead of a value: models echo what they were shown.
-fn is_schema(node: &Node) -> bool {
+pub(super) fn is_schema(node: &Node) -> bool {
     let typed = match member(node, "type") {
         Some(Node::Text(kind)) => matches!(
             kind.as_str(),
@@ -508,54 +358,7 @@ fn type_name(node: &Node) -> String {
 }
 
 /// Whether a text is a word for *nothing*.
-fn says_none(text: &str) -> bool {
+pub(super) fn says_none(text: &str) -> bool {
     let word = text.trim().trim_end_matches('.').to_ascii_lowercase();
     matches!(word.as_str(), "" | "none" | "n/a" | "na" | "nil" | "null" | "nothing" | "-" | "[]" | "none.")
-}
-
-/// A statement; a citation in brackets at its end (`... [call_7f31]`) is its evidence.
-fn statement(text: &str) -> Claim {
-    let (text, evidence) = match cited_at_end(text) {
-        Some((text, id)) => (text, Some(id.to_owned())),
-        None => (text, None),
-    };
-    Claim { value: Value { text: text.to_owned(), quoted: true }, evidence, ..Claim::default() }
-}
-
-fn cited_at_end(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim_end().trim_end_matches('.');
-    let (before, id) = match text.as_bytes().last()? {
-        b']' => text[..text.len() - 1].rsplit_once('[')?,
-        b')' => text[..text.len() - 1].rsplit_once('(')?,
-        _ => return None,
-    };
-    let id = id.rsplit(' ').next()?;
-    let before = before.trim_end();
-    let is_word = id.len() >= 4 && id.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c));
-    let is_id = is_word && id.contains('_') && id.chars().any(|c| c.is_ascii_digit());
-    ((is_id || is_call_id(id)) && !before.is_empty()).then_some((before, id))
-}
-
-/// Whether a word has the form that providers give the ids of calls.
-fn is_call_id(word: &str) -> bool {
-    const FORMS: &[&str] = &["call_", "call-", "toolu_", "tooluse_", "chatcmpl-tool-", "functions."];
-    word.len() >= 8 && FORMS.iter().any(|form| word.starts_with(form))
-}
-
-/// The source as the sender put it: one of the three, or prose, of which a call id is taken as citation.
-fn with_source(claim: Claim, said: Option<String>) -> Claim {
-    let Some(said) = said else { return claim };
-    let source = match snake(&said).as_str() {
-        "tool_result" | "tool" | "tool_call" | "tool_output" => Source::ToolResult,
-        "customer_utterance" | "customer" | "user" | "user_utterance" => Source::CustomerUtterance,
-        "agent_inference" | "inference" | "agent" | "assumption" => Source::AgentInference,
-        _ => {
-            let edge = |c: char| !c.is_ascii_alphanumeric();
-            let cited =
-                said.split(|c: char| c.is_whitespace() || ",;()[]".contains(c)).map(|w| w.trim_matches(edge));
-            let cited = cited.filter(|word| is_call_id(word)).map(str::to_owned).next();
-            return Claim { evidence: claim.evidence.or(cited), source_text: Some(said), ..claim };
-        }
-    };
-    Claim { source: Some(source), ..claim }
 }

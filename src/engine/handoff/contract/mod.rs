@@ -1,5 +1,6 @@
 //! The contract: what a sender may say, read from whatever shape it was said in.
 
+mod claims;
 mod fields;
 mod judge;
 mod names;
@@ -9,7 +10,8 @@ mod tree;
 
 use serde::{Deserialize, Serialize};
 
-pub use fields::{MAX_ENTRIES, MAX_FACTS, MAX_TEXT};
+pub use claims::MAX_FACTS;
+pub use fields::{MAX_ENTRIES, MAX_TEXT};
 pub use judge::{MAX_REFERENCE, judge};
 pub use names::declares_contract;
 pub use read::{MAX_BYTES, Read, read};

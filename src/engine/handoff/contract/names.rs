@@ -70,6 +70,8 @@ const NAMES: &[(&str, Field, Mark)] = &[
     ("commitments", Field::Commitments, Mark::Contract),
     ("commitments_made", Field::Commitments, Mark::Contract),
     ("tried", Field::Tried, Mark::Contract),
+    ("what_was_tried", Field::Tried, Mark::Contract),
+    ("tried_and_failed", Field::Tried, Mark::Contract),
     ("artifacts", Field::Artifacts, Mark::Contract),
     ("return_to", Field::ReturnTo, Mark::Contract),
     ("return_schema", Field::ReturnSchema, Mark::Contract),
