@@ -18,6 +18,7 @@ pub use leaf::{Leaf, RecordName};
 
 pub(crate) use document::Document;
 pub(crate) use keys::{Class, KeyId, Keys};
+pub(crate) use read::{Limits, read};
 pub(crate) use records::{How, Records};
 
 use crate::engine::event::{Code, Finding};
@@ -232,6 +233,11 @@ impl Evidence {
         &self.calls[call as usize]
     }
 
+    /// Whether some record of the run bears a name.
+    pub(crate) fn is_name(&self, hash: u64) -> bool {
+        self.by_name.contains_key(&hash)
+    }
+
     /// All records with a name, newest first.
     pub(crate) fn records_named(&self, hash: u64) -> impl Iterator<Item = Posting> + '_ {
         let at = |index: u32| self.postings[index as usize];
@@ -253,9 +259,9 @@ impl Evidence {
     ) {
         let index = self.calls.len() as u32;
         let tool = Words::of(name);
-        let argument_limits = read::Limits { nodes: 2_000, ..read::Limits::DEFAULT };
-        let arguments = read::read(arguments, &mut self.keys, argument_limits);
-        let mut document = read::read(result.unwrap_or(""), &mut self.keys, read::Limits::DEFAULT);
+        let argument_limits = Limits { nodes: 2_000, ..Limits::DEFAULT };
+        let arguments = read(arguments, &mut self.keys, argument_limits);
+        let mut document = read(result.unwrap_or(""), &mut self.keys, Limits::DEFAULT);
         let records = records::identify(&mut document, &arguments, &tool, &self.keys);
         let ended = ended(&document, result, &self.keys);
         for name in &records.names {

@@ -58,9 +58,17 @@ pub(crate) struct Records {
     pub(crate) names: Vec<Name>,
     pub(crate) slices: Vec<Slice>,
     pub(crate) text: String,
+    /// Every name's hash with its record, sorted.
+    by_hash: Vec<(u64, u32)>,
 }
 
 impl Records {
+    /// The records that bear a name, in the order of the result.
+    pub(crate) fn named(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
+        let from = self.by_hash.partition_point(|(own, _)| *own < hash);
+        self.by_hash[from..].iter().take_while(move |(own, _)| *own == hash).map(|(_, record)| *record)
+    }
+
     pub(crate) fn name_text(&self, name: &Name) -> &str {
         self.text.get(name.start as usize..(name.start + name.len) as usize).unwrap_or("")
     }
@@ -120,7 +128,10 @@ pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Words
         result.nodes[index as usize].record = own.unwrap_or(around);
     }
     finder.disown(result);
-    finder.records
+    let mut records = finder.records;
+    records.by_hash = records.names.iter().map(|name| (name.hash, name.record)).collect();
+    records.by_hash.sort_unstable();
+    records
 }
 
 /// The node that holds the result proper, inside what tools and protocols wrap around it.

@@ -1,8 +1,16 @@
 //! The check: a claim against the evidence, without a model.
 
+mod check;
+mod joined;
+mod prose;
+mod question;
+mod resolve;
 pub(crate) mod supersede;
+mod tell;
 
 use serde::{Deserialize, Serialize};
+
+use question::Question;
 
 use super::contract::Claim;
 use super::evidence::Evidence;
@@ -105,24 +113,25 @@ pub struct Fact {
 }
 
 /// Checks claims against the evidence and judges their age at `now`.
-pub fn verify(
-    claims: Vec<Claim>,
-    _evidence: &Evidence,
-    _freshness: &Freshness,
-    _now: Timestamp,
-) -> Vec<Fact> {
-    claims
-        .into_iter()
-        .map(|claim| Fact {
-            claim,
-            outcome: Outcome::Uncheckable,
-            why: String::new(),
-            call: None,
-            tool: None,
-            as_of: None,
-            age: Age::Ageless,
-            contested_by: Vec::new(),
-            customer_only: false,
-        })
-        .collect()
+pub fn verify(claims: Vec<Claim>, evidence: &Evidence, freshness: &Freshness, now: Timestamp) -> Vec<Fact> {
+    claims.into_iter().map(|claim| fact(claim, evidence, freshness, now)).collect()
+}
+
+fn fact(claim: Claim, evidence: &Evidence, _freshness: &Freshness, _now: Timestamp) -> Fact {
+    let verdict = match Question::of(&claim, evidence) {
+        Some(question) => check::keyed(&claim, &question, evidence),
+        None => check::Verdict::new(Outcome::Uncheckable, "", None),
+    };
+    let seen = verdict.call.map(|call| evidence.seen(call));
+    Fact {
+        outcome: verdict.outcome,
+        why: tell::bounded(verdict.why),
+        call: seen.map(|seen| seen.id.to_string()),
+        tool: seen.map(|seen| seen.name.to_string()),
+        as_of: seen.and_then(|seen| seen.as_of),
+        age: Age::Ageless,
+        contested_by: Vec::new(),
+        customer_only: false,
+        claim,
+    }
 }

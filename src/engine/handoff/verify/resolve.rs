@@ -1,0 +1,366 @@
+//! Finds the values of one result that a claim's key can mean, by the words
+//! that the key, the record, the call and its arguments bear.
+
+use std::ops::Range;
+
+use super::question::{Marks, Question, range_marks};
+use crate::engine::handoff::evidence::{CallSeen, Class, Document, Evidence, How, KeyId, Kind};
+use crate::engine::handoff::value::fold::{self, Words};
+
+/// A value that the key can mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fit {
+    pub(crate) node: u32,
+    /// The key is named in part only.
+    pub(crate) partly: bool,
+}
+
+/// What a result has for a key.
+pub(crate) enum Resolved {
+    /// Values that fit the key and its record, all equally well.
+    Fits(Vec<Fit>),
+    /// The key is there, but not for this record.
+    OtherRecord,
+    /// The key is not there.
+    NoKey,
+}
+
+/// At most this many values with the key are looked at in one result.
+const CANDIDATES: usize = 4_096;
+/// At most this many fields of an object are looked at for a record's name.
+const FIELDS: usize = 48;
+
+/// Finds what the key means in one call's result.
+pub(crate) fn resolve(question: &Question, evidence: &Evidence, call: u32) -> Resolved {
+    let resolver = Resolver { question, evidence, seen: evidence.seen(call) };
+    let call_marks = resolver.call_marks();
+    let scopes = resolver.scopes();
+    let mut key_there = false;
+    for scope in &scopes {
+        let candidates = resolver.exact(scope);
+        key_there |= !candidates.is_empty();
+        if let Some(fits) = resolver.best(&candidates, call_marks) {
+            return Resolved::Fits(fits);
+        }
+    }
+    for scope in &scopes {
+        let candidates = resolver.partial(scope, call_marks);
+        if let Some(fits) = resolver.best(&candidates, call_marks) {
+            return Resolved::Fits(fits);
+        }
+    }
+    if key_there { Resolved::OtherRecord } else { Resolved::NoKey }
+}
+
+/// Whether the call's arguments and tool bear every word that the record has to bear.
+pub(crate) fn call_bears(question: &Question, evidence: &Evidence, call: u32) -> bool {
+    let resolver = Resolver { question, evidence, seen: evidence.seen(call) };
+    question.required & !resolver.call_marks().0 == 0
+}
+
+/// The words that a call itself bears: arguments and tool; and those of the tool alone.
+pub(crate) fn call_words(question: &Question, evidence: &Evidence, call: u32) -> (Marks, Marks) {
+    Resolver { question, evidence, seen: evidence.seen(call) }.call_marks()
+}
+
+/// How much a value leaves unsaid; the lowest is meant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Its key is said in part.
+    partly: bool,
+    /// Its key is not the one that the writing points to.
+    unnamed: bool,
+    /// Words that nothing bears.
+    unsaid: u32,
+    /// Records between it and the one that is named.
+    crossed: u32,
+    /// A longer key is the better one.
+    unkeyed: u32,
+    /// Words that only the call bears.
+    weak: u32,
+}
+
+/// A value with the key, and the words of the question that are the key.
+struct Candidate {
+    node: u32,
+    key: Marks,
+    partly: bool,
+}
+
+struct Resolver<'r> {
+    question: &'r Question,
+    evidence: &'r Evidence,
+    seen: &'r CallSeen,
+}
+
+impl Resolver<'_> {
+    /// The words that arguments and tool bear, and those that the tool alone bears.
+    fn call_marks(&self) -> (Marks, Marks) {
+        let mut found = 0;
+        let arguments = &self.seen.arguments;
+        for node in 1..arguments.nodes.len().min(256) as u32 {
+            let at = arguments.node(node);
+            if at.key != KeyId::NONE {
+                for word in self.evidence.keys[at.key].words.iter() {
+                    found |= self.question.mark_word(word);
+                }
+            }
+            if arguments.is_leaf(node) {
+                found |= self.value_marks(arguments, node);
+            }
+        }
+        let mut tool = 0;
+        for word in self.seen.tool.iter() {
+            tool |= self.question.mark_word(word);
+        }
+        (found | tool, tool)
+    }
+
+    /// The node ranges to look in: the records that the key names, the innermost first; else the whole.
+    fn scopes(&self) -> Vec<Range<u32>> {
+        let mut nodes: Vec<u32> = Vec::new();
+        for (_, hash) in &self.question.names {
+            for record in self.seen.records.named(*hash).take(64) {
+                let known = self.seen.records.known(record);
+                nodes.push(self.seen.records.records[known as usize].node);
+            }
+        }
+        nodes.sort_unstable_by(|a, b| b.cmp(a));
+        nodes.dedup();
+        if !nodes.contains(&0) {
+            nodes.push(0);
+        }
+        nodes.into_iter().map(|node| node..self.seen.result.node(node).end).collect()
+    }
+
+    /// The values in a range whose key is spelled as some window of the question.
+    fn exact(&self, scope: &Range<u32>) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        for window in &self.question.keys {
+            let spelled = self.evidence.keys.spelled(self.question.words.window(window.clone()));
+            if spelled.is_empty() {
+                continue;
+            }
+            let key = range_marks(window);
+            for node in scope.clone() {
+                if spelled.contains(&self.seen.result.node(node).key) && found.len() < CANDIDATES {
+                    found.push(Candidate { node, key, partly: false });
+                }
+            }
+        }
+        found
+    }
+
+    /// The values in a range whose key is named in part, or with words that others bear.
+    fn partial(&self, scope: &Range<u32>, call: (Marks, Marks)) -> Vec<Candidate> {
+        let question = self.question;
+        let said = range_marks(&question.named) & !question.fillers & !question.required;
+        let said = if said & !call.0 == 0 { said } else { said & !(call.0 & !call.1) };
+        let mut found: Vec<Candidate> = Vec::new();
+        if said == 0 {
+            return found;
+        }
+        let mut looked: Vec<(KeyId, Marks, bool)> = Vec::new();
+        for node in scope.clone() {
+            let key = self.seen.result.node(node).key;
+            if key == KeyId::NONE || found.len() >= CANDIDATES {
+                continue;
+            }
+            let (marks, whole) = match looked.iter().find(|(own, _, _)| *own == key) {
+                Some((_, marks, whole)) => (*marks, *whole),
+                None => {
+                    let (marks, whole) = self.overlap(key);
+                    if looked.len() < 64 {
+                        looked.push((key, marks, whole));
+                    }
+                    (marks, whole)
+                }
+            };
+            // All of the key's words are said, or all that is said are words of the key.
+            if marks & said != 0 && (whole || said & !marks == 0) {
+                found.push(Candidate { node, key: marks, partly: true });
+            }
+        }
+        found
+    }
+
+    /// The question's words that a key bears, and whether it bears no others.
+    fn overlap(&self, key: KeyId) -> (Marks, bool) {
+        let mut found = 0;
+        let mut whole = true;
+        for word in self.evidence.keys[key].words.iter() {
+            let marks = same_meaning(word).iter().fold(self.question.mark_word(word), |marks, other| {
+                marks | self.question.mark_word(other)
+            });
+            whole &= marks != 0;
+            found |= marks;
+        }
+        (found, whole)
+    }
+
+    /// The candidates that leave the least unsaid, if any bears all that has to be borne.
+    fn best(&self, candidates: &[Candidate], call: (Marks, Marks)) -> Option<Vec<Fit>> {
+        let named = self.named_records();
+        let mut best: Vec<Fit> = Vec::new();
+        let mut lowest: Option<Rank> = None;
+        for candidate in candidates {
+            let Some(rank) = self.rank(candidate, &named, call) else { continue };
+            if lowest.is_none_or(|lowest| rank < lowest) {
+                best.clear();
+                lowest = Some(rank);
+            }
+            if lowest == Some(rank) {
+                best.push(Fit { node: candidate.node, partly: candidate.partly });
+            }
+        }
+        best.sort_by_key(|fit| fit.node);
+        best.dedup_by_key(|fit| fit.node);
+        (!best.is_empty()).then_some(best)
+    }
+
+    /// How much a candidate leaves unsaid; none if it does not bear what it has to.
+    fn rank(&self, candidate: &Candidate, named: &[u32], (call, _): (Marks, Marks)) -> Option<Rank> {
+        let question = self.question;
+        let result = &self.seen.result;
+        let mut strong = 0;
+        let mut crossed = 0;
+        let mut inside = false;
+        let mut node = candidate.node;
+        while node != 0 {
+            let at = result.node(node);
+            if node != candidate.node && at.key != KeyId::NONE {
+                for word in self.evidence.keys[at.key].words.iter() {
+                    strong |= question.mark_word(word);
+                }
+            }
+            if at.kind == Kind::Object {
+                strong |= self.record_marks(node, candidate.node);
+                inside |= named.contains(&node);
+                let own = &self.seen.records.records[at.record as usize];
+                crossed += u32::from(own.node == node && own.how != How::Nowhere && !inside);
+            } else if at.key == KeyId::NONE && result.node(at.parent).kind == Kind::Array {
+                strong |= question.mark_text(&result.place(node).to_string()) & question.required;
+            }
+            node = at.parent;
+        }
+        let said = candidate.key | question.fillers | strong | call;
+        if question.required & !said != 0 {
+            return None;
+        }
+        let unsaid = question.all() & !said;
+        // A word beside the key that nothing bears makes it another key: `refund_status` is not `status`.
+        let beside = unsaid & (range_marks(&question.named) | !question.apart) & !question.kinds;
+        if beside != 0 && !self.excused(candidate, beside) {
+            return None;
+        }
+        let weak = call & question.all() & !(candidate.key | question.fillers | strong);
+        Some(Rank {
+            partly: candidate.partly,
+            unnamed: range_marks(&question.named) & !(candidate.key | question.fillers) != 0,
+            unsaid: unsaid.count_ones(),
+            crossed,
+            unkeyed: 64 - candidate.key.count_ones(),
+            weak: weak.count_ones(),
+        })
+    }
+
+    /// The nodes of the records that the question names.
+    fn named_records(&self) -> Vec<u32> {
+        let mut found: Vec<u32> = Vec::new();
+        for (_, hash) in &self.question.names {
+            found.extend(self.seen.records.named(*hash).take(64).map(|record| {
+                self.seen.records.records[record as usize].node
+            }));
+        }
+        found
+    }
+
+    /// Whether a word beside the key may stand there: a person's role, or what the value itself says
+    /// (`delivery_status`: delivered).
+    fn excused(&self, candidate: &Candidate, beside: Marks) -> bool {
+        let value = Words::of(&self.seen.result.value(candidate.node));
+        (0..self.question.words.len()).filter(|index| beside & (1 << (*index).min(63)) != 0).all(|index| {
+            let word = self.question.words.word(index);
+            PERSONS.contains(&word) || value.iter().any(|own| same_stem(own, word))
+        })
+    }
+
+    /// The words that an object bears: its names as a record, and its fields that name something.
+    fn record_marks(&self, node: u32, candidate: u32) -> Marks {
+        let question = self.question;
+        let mut found = 0;
+        let result = &self.seen.result;
+        let record = result.node(node).record;
+        let own = &self.seen.records.records[record as usize];
+        if own.node == node && own.how != How::Nowhere {
+            for name in self.seen.records.names_of(record) {
+                found |= question.mark_text(self.seen.records.name_text(name));
+                let key = &self.evidence.keys[name.key];
+                for word in key.words.iter() {
+                    found |= question.mark_word(word);
+                }
+            }
+        }
+        if question.required & !found == 0 {
+            return found;
+        }
+        for child in result.children(node).take(FIELDS).filter(|child| *child != candidate) {
+            if result.is_leaf(child) {
+                found |= self.value_marks(result, child);
+            }
+        }
+        found
+    }
+
+    /// The words that a value names, with those of its key.
+    fn value_marks(&self, document: &Document, node: u32) -> Marks {
+        let at = document.node(node);
+        if !matches!(at.kind, Kind::Text | Kind::Number) || at.len == 0 || at.len > 256 {
+            return 0;
+        }
+        let raw = document.raw(node);
+        if raw.is_ascii() {
+            let initial = raw.bytes().find(u8::is_ascii_alphanumeric);
+            if !initial.is_some_and(|byte| self.question.has_initial(byte.to_ascii_lowercase())) {
+                return 0;
+            }
+        }
+        let marks = self.question.mark_text(&Words::of(&document.value(node)).text);
+        if marks == 0 {
+            return 0;
+        }
+        let key = &self.evidence.keys[at.key];
+        let mut kinds = 0;
+        if key.class != Class::Plain {
+            for word in key.words.iter() {
+                kinds |= self.question.mark_word(word);
+            }
+        }
+        marks | kinds
+    }
+}
+
+/// The persons a value may be of without the result saying so.
+const PERSONS: [&str; 7] = ["customer", "user", "client", "caller", "member", "account", "person"];
+
+/// Words of keys that mean the same.
+fn same_meaning(word: &str) -> &'static [&'static str] {
+    const GROUPS: [&[&str]; 9] = [
+        &["number", "no", "num", "nr"],
+        &["quantity", "qty"],
+        &["phone", "telephone", "tel"],
+        &["zip", "postcode", "postal"],
+        &["email", "mail"],
+        &["dob", "birth", "birthday", "birthdate"],
+        &["address", "addr"],
+        &["amount", "amt"],
+        &["description", "desc"],
+    ];
+    GROUPS.iter().find(|group| group.contains(&word)).copied().unwrap_or(&[])
+}
+
+/// Whether two words begin alike, as `delivery` and `delivered` do.
+fn same_stem(a: &str, b: &str) -> bool {
+    let common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    common >= 5 || fold::same_word(a, b)
+}
