@@ -190,3 +190,28 @@ pub struct Handoff {
     pub return_to: Option<String>,
     pub return_schema: Option<ReturnSchema>,
 }
+
+impl Handoff {
+    /// Whether it speaks as a contract: of facts, or of three fields. A plain
+    /// `reason` or `message` of a tool's own is read into a handoff as well,
+    /// and is none: there is nothing to judge in it.
+    pub fn is_contract(&self) -> bool {
+        let fields = [
+            self.task.is_some(),
+            self.reason.is_some(),
+            self.constraints.is_some(),
+            self.decisions.is_some(),
+            self.open_questions.is_some(),
+            self.remaining.is_some(),
+            self.done_when.is_some(),
+            self.stop_conditions.is_some(),
+            self.context.is_some(),
+            self.commitments.is_some(),
+            self.tried.is_some(),
+            self.artifacts.is_some(),
+            self.return_to.is_some(),
+            self.return_schema.is_some(),
+        ];
+        self.established.is_some() || fields.into_iter().filter(|said| *said).count() >= 3
+    }
+}

@@ -53,7 +53,9 @@ impl Number {
             || (other.unit.is_empty() && is_currency(&self.unit))
             || same_currency(&self.unit, &other.unit)
             || same_currency(&other.unit, &self.unit);
-        units && (self.decimal == other.decimal || without_noise(&self.decimal) == without_noise(&other.decimal))
+        units
+            && (self.decimal == other.decimal
+                || without_noise(&self.decimal) == without_noise(&other.decimal))
     }
 }
 
@@ -69,7 +71,8 @@ fn sign(text: &str) -> (bool, &str) {
 
 /// What may stand in a unit: letters, and what is written in `km/h`, `%`, `°c`, `m²`.
 fn is_unit(c: char) -> bool {
-    c.is_alphabetic() || matches!(c, '%' | '°' | '/' | ' ' | '$' | '€' | '£' | '¥' | '₹' | '²' | '³' | '.' | '"')
+    c.is_alphabetic()
+        || matches!(c, '%' | '°' | '/' | ' ' | '$' | '€' | '£' | '¥' | '₹' | '²' | '³' | '.' | '"')
 }
 
 /// A number as JSON spells it, in its shortest spelling.
@@ -154,7 +157,8 @@ fn without_noise(decimal: &str) -> std::borrow::Cow<'_, str> {
     let fraction = &decimal.as_bytes()[point + 1..];
     let tail = fraction.len() - fraction.len().min(4);
     for digit in *b"09" {
-        let Some(end) = (tail..=fraction.len()).rev().find(|end| *end > 0 && fraction[*end - 1] == digit) else {
+        let Some(end) = (tail..=fraction.len()).rev().find(|end| *end > 0 && fraction[*end - 1] == digit)
+        else {
             continue;
         };
         let run = fraction[..end].iter().rev().take_while(|b| **b == digit).count();
@@ -208,7 +212,8 @@ const SYMBOLS: [(&str, &[&str]); 7] = [
 ];
 
 /// Further codes; the others stand beside their symbols.
-const CODES: [&str; 12] = ["brl", "mxn", "pln", "czk", "huf", "try", "zar", "krw", "thb", "ils", "aed", "rub"];
+const CODES: [&str; 12] =
+    ["brl", "mxn", "pln", "czk", "huf", "try", "zar", "krw", "thb", "ils", "aed", "rub"];
 
 /// Whether a folded word is a currency's symbol, code or name.
 pub fn is_currency(unit: &str) -> bool {
@@ -223,7 +228,8 @@ fn currency(unit: &str) -> Option<&str> {
 /// Whether `symbol` is a sign of the currency `code`.
 fn same_currency(symbol: &str, code: &str) -> bool {
     SYMBOLS.iter().any(|(own, codes)| {
-        (*own == symbol && codes.contains(&code)) || (codes[0] == symbol && codes.contains(&code) && code.len() > 3)
+        (*own == symbol && codes.contains(&code))
+            || (codes[0] == symbol && codes.contains(&code) && code.len() > 3)
     })
 }
 
@@ -239,7 +245,19 @@ mod tests {
 
     #[test]
     fn one_amount_in_many_spellings() {
-        for text in ["1377", "1377.0", "1,377.00", "$1,377.00", "$ 1377", "usd 1377", "1377 usd", "1.377,00", "1 377", "1.377e3", "+1377"] {
+        for text in [
+            "1377",
+            "1377.0",
+            "1,377.00",
+            "$1,377.00",
+            "$ 1377",
+            "usd 1377",
+            "1377 usd",
+            "1.377,00",
+            "1 377",
+            "1.377e3",
+            "+1377",
+        ] {
             check("1377", text, true);
         }
         for text in ["-5.50", "-5.5", "($5.50)", "-$5.50", "$-5.50", "- 5,50"] {
@@ -259,7 +277,18 @@ mod tests {
 
     #[test]
     fn different_amounts_differ() {
-        for (a, b) in [("211.4", "211.41"), ("1377", "137"), ("5", "-5"), ("10 lbs", "10"), ("10 lbs", "10 kg"), ("5%", "5"), ("007", "7"), ("1.234", "1234"), ("$5", "£5"), ("eur 5", "usd 5")] {
+        for (a, b) in [
+            ("211.4", "211.41"),
+            ("1377", "137"),
+            ("5", "-5"),
+            ("10 lbs", "10"),
+            ("10 lbs", "10 kg"),
+            ("5%", "5"),
+            ("007", "7"),
+            ("1.234", "1234"),
+            ("$5", "£5"),
+            ("eur 5", "usd 5"),
+        ] {
             check(a, b, false);
         }
     }

@@ -91,9 +91,9 @@ impl<'v> Sought<'v> {
     /// Whether a node of a result holds this value.
     pub(crate) fn matches(&self, document: &Document, node: u32, keys: &Keys) -> Option<Match> {
         match document.node(node).kind {
-            Kind::Text | Kind::Number | Kind::Prose => {
-                self.matches_text(&document.value(node)).filter(|_| !self.text.is_empty() || document.node(node).len == 0)
-            }
+            Kind::Text | Kind::Number | Kind::Prose => self
+                .matches_text(&document.value(node))
+                .filter(|_| !self.text.is_empty() || document.node(node).len == 0),
             Kind::Null => self.forms.nothing.then_some(Match::Exact),
             Kind::Bool => self.matches_truth(document, node, keys),
             Kind::Array => self.matches_list(document, node).then_some(self.spelling(document, node)),
@@ -161,7 +161,8 @@ impl<'v> Sought<'v> {
             return said.peek().is_some()
                 && said.all(|child| {
                     let key = &tree_keys[tree.node(child).key].words.text;
-                    let own = document.children(node).find(|own| keys[document.node(*own).key].words.text == *key);
+                    let own =
+                        document.children(node).find(|own| keys[document.node(*own).key].words.text == *key);
                     let value = tree.value(child);
                     own.is_some_and(|own| {
                         document.is_leaf(own)
@@ -187,9 +188,10 @@ fn tree(text: &str) -> Option<(Document, Keys)> {
     let mut keys = Keys::default();
     let limits = Limits { bytes: 64 << 10, nodes: 2 * ELEMENTS, depth: 8 };
     let document = read(text, &mut keys, limits);
-    let tree = document.children(0).next().is_some_and(|top| {
-        matches!(document.node(top).kind, Kind::Array | Kind::Object)
-    });
+    let tree = document
+        .children(0)
+        .next()
+        .is_some_and(|top| matches!(document.node(top).kind, Kind::Array | Kind::Object));
     tree.then_some((document, keys))
 }
 
@@ -225,7 +227,10 @@ fn truth(folded: &str) -> Option<bool> {
 }
 
 fn nothing(folded: &str) -> bool {
-    matches!(folded, "" | "null" | "none" | "nil" | "n/a" | "na" | "not set" | "empty" | "[]" | "{}" | "undefined")
+    matches!(
+        folded,
+        "" | "null" | "none" | "nil" | "n/a" | "na" | "not set" | "empty" | "[]" | "{}" | "undefined"
+    )
 }
 
 /// The elements of a list that is written as a line.
@@ -268,8 +273,7 @@ fn same_words(text: &str, values: &[Cow<'_, str>]) -> bool {
         return false;
     }
     let sorted = |words: &Words| {
-        let mut words: Vec<String> =
-            words.iter().filter(|word| *word != "and").map(str::to_owned).collect();
+        let mut words: Vec<String> = words.iter().filter(|word| *word != "and").map(str::to_owned).collect();
         words.sort_unstable();
         words
     };

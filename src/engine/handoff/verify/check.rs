@@ -95,7 +95,9 @@ pub(super) fn cited(evidence: &Evidence, text: &str) -> Vec<u32> {
         return whole.iter().rev().take(SAME_ID).copied().collect();
     }
     let mut found: Vec<u32> = text
-        .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '"' | '\'' | '`' | '[' | ']' | '='))
+        .split(|c: char| {
+            c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '"' | '\'' | '`' | '[' | ']' | '=')
+        })
         .filter(|part| part.len() > 2)
         .flat_map(|part| evidence.with_id(part.trim_end_matches(['.', ':'])).iter().rev().take(SAME_ID))
         .copied()
@@ -171,7 +173,13 @@ fn superseded(evidence: &Evidence, place: Place, newer: Place) -> Verdict {
 }
 
 /// No cited call bears the claim: another one does, or the value stands elsewhere in what is cited.
-fn unborne(question: &Question, sought: &Sought<'_>, evidence: &Evidence, cited: &[u32], found: &Found) -> Verdict {
+fn unborne(
+    question: &Question,
+    sought: &Sought<'_>,
+    evidence: &Evidence,
+    cited: &[u32],
+    found: &Found,
+) -> Verdict {
     if let Found::Several(place) = found {
         let why = format!("several values of {} fit the key and differ", tell::call(evidence, place.call));
         return Verdict::new(Outcome::Ambiguous, why, None).at(*place);
@@ -179,16 +187,14 @@ fn unborne(question: &Question, sought: &Sought<'_>, evidence: &Evidence, cited:
     if let Some(place) = elsewhere(question, sought, evidence, cited) {
         let there = cited.iter().any(|call| stands(sought, evidence, *call).is_some());
         let also = if there { "; the cited call has the value for something else" } else { "" };
-        let why = format!(
-            "{} has {}{also}",
-            tell::call(evidence, place.call),
-            tell::value(evidence, place)
-        );
+        let why = format!("{} has {}{also}", tell::call(evidence, place.call), tell::value(evidence, place));
         return Verdict::new(Outcome::Elsewhere, why, None).at(place);
     }
     let stands = cited.iter().find_map(|call| Some((*call, stands(sought, evidence, *call)?)));
     let has = match found {
-        Found::Otherwise(place) => format!("; {} has {}", tell::call(evidence, place.call), tell::value(evidence, *place)),
+        Found::Otherwise(place) => {
+            format!("; {} has {}", tell::call(evidence, place.call), tell::value(evidence, *place))
+        }
         _ => String::new(),
     };
     match stands {

@@ -15,7 +15,9 @@ pub(super) fn matches(sought: &Sought<'_>, evidence: &Evidence, call: u32, node:
     let parts: Vec<&str> = sought
         .text()
         .split([' ', ',', ';'])
-        .filter(|part| !part.is_empty() && !matches!(*part, "on" | "at" | "and" | "since" | "-" | "the" | "by"))
+        .filter(|part| {
+            !part.is_empty() && !matches!(*part, "on" | "at" | "and" | "since" | "-" | "the" | "by")
+        })
         .take(PARTS + 1)
         .collect();
     if !(2..=PARTS).contains(&parts.len()) {
@@ -32,10 +34,9 @@ pub(super) fn matches(sought: &Sought<'_>, evidence: &Evidence, call: u32, node:
             own = true;
             continue;
         }
-        let sibling = result
-            .children(object)
-            .take(48)
-            .any(|child| child != node && result.is_leaf(child) && part.matches(result, child, &evidence.keys).is_some());
+        let sibling = result.children(object).take(48).any(|child| {
+            child != node && result.is_leaf(child) && part.matches(result, child, &evidence.keys).is_some()
+        });
         if !sibling {
             return None;
         }

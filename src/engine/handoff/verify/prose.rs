@@ -40,7 +40,10 @@ pub(super) fn look(
 pub(super) fn mentions(sought: &Sought<'_>, evidence: &Evidence, call: u32) -> Option<u32> {
     let result = &evidence.seen(call).result;
     (0..result.nodes.len() as u32)
-        .filter(|node| result.node(*node).kind == Kind::Prose || (result.node(*node).kind == Kind::Text && result.node(*node).len > 24))
+        .filter(|node| {
+            result.node(*node).kind == Kind::Prose
+                || (result.node(*node).kind == Kind::Text && result.node(*node).len > 24)
+        })
         .find(|node| !occurrences(&result.value(*node), sought).is_empty())
 }
 
@@ -182,7 +185,8 @@ pub(super) fn occurrences(text: &str, sought: &Sought<'_>) -> Vec<std::ops::Rang
             }
             let (from, _) = tokens[start];
             let (last, token) = tokens[start + len - 1];
-            let window = text[from..last + token.len()].trim_matches(['.', ',', ';', ':', '!', '?', '"', '\'', '(', ')']);
+            let window = text[from..last + token.len()]
+                .trim_matches(['.', ',', ';', ':', '!', '?', '"', '\'', '(', ')']);
             if sought.matches_text(window).is_some() {
                 let at = from + (window.as_ptr() as usize).saturating_sub(text[from..].as_ptr() as usize);
                 found.push(at..at + window.len());

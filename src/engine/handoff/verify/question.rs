@@ -17,8 +17,8 @@ const KEY_WORDS: usize = 7;
 
 /// Words that say nothing about which value is meant.
 const FILLERS: [&str; 25] = [
-    "of", "the", "for", "on", "in", "at", "and", "by", "to", "a", "an", "with", "from", "is", "s", "current", "latest",
-    "as", "per", "value", "this", "that", "their", "his", "her",
+    "of", "the", "for", "on", "in", "at", "and", "by", "to", "a", "an", "with", "from", "is", "s", "current",
+    "latest", "as", "per", "value", "this", "that", "their", "his", "her",
 ];
 
 /// A set of a question's words.
@@ -121,7 +121,11 @@ pub(crate) fn range_marks(range: &Range<usize>) -> Marks {
 }
 
 fn marks(words: &Words, is: impl Fn(&str) -> bool) -> Marks {
-    words.iter().enumerate().filter(|(_, word)| is(word)).fold(0, |marks, (index, _)| marks | 1 << index.min(63))
+    words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| is(word))
+        .fold(0, |marks, (index, _)| marks | 1 << index.min(63))
 }
 
 /// The windows that may be the key, and the one that the writing points to.
@@ -208,7 +212,9 @@ fn proper(raw: &str, words: &Words) -> Marks {
     let before = Words::of(&raw[..from]).len();
     raw[from..]
         .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.chars().next().is_some_and(char::is_uppercase) && word.chars().any(char::is_lowercase))
+        .filter(|word| {
+            word.chars().next().is_some_and(char::is_uppercase) && word.chars().any(char::is_lowercase)
+        })
         .fold(0, |found, word| found | marks(words, |own| own == fold::fold(word)))
         & !range_marks(&(0..before))
 }

@@ -189,9 +189,9 @@ impl Resolver<'_> {
         let mut found = 0;
         let mut whole = true;
         for word in self.evidence.keys[key].words.iter() {
-            let marks = same_meaning(word).iter().fold(self.question.mark_word(word), |marks, other| {
-                marks | self.question.mark_word(other)
-            });
+            let marks = same_meaning(word)
+                .iter()
+                .fold(self.question.mark_word(word), |marks, other| marks | self.question.mark_word(other));
             whole &= marks != 0;
             found |= marks;
         }
@@ -268,9 +268,13 @@ impl Resolver<'_> {
     fn named_records(&self) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         for (_, hash) in &self.question.names {
-            found.extend(self.seen.records.named(*hash).take(64).map(|record| {
-                self.seen.records.records[record as usize].node
-            }));
+            found.extend(
+                self.seen
+                    .records
+                    .named(*hash)
+                    .take(64)
+                    .map(|record| self.seen.records.records[record as usize].node),
+            );
         }
         found
     }

@@ -5,8 +5,7 @@ use crate::engine::handoff::evidence::{Evidence, Leaf};
 
 /// A text that a person can read in one line: control characters gone, cut at 60 characters.
 pub(super) fn short(text: &str) -> String {
-    let mut short: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(61).collect();
+    let mut short: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(61).collect();
     if short.chars().count() > 60 {
         short = short.chars().take(59).collect();
         short.push('…');

@@ -215,6 +215,19 @@ fn a_contract_in_a_property_of_its_own() {
 }
 
 #[test]
+fn a_reason_is_read_and_is_no_contract() {
+    let check = |arguments: &str, contract: bool| {
+        let handoff = read(arguments).handoff.unwrap_or_default();
+        assert_eq!(handoff.is_contract(), contract, "{arguments}");
+    };
+    check("", false);
+    check(r#"{"reason":"refund","message":"hello"}"#, false);
+    check(r#"{"task":"Book it.","context":"late"}"#, false);
+    check(r#"{"established":[]}"#, true);
+    check(r#"{"intent":"Roll back.","context":"late","artifacts":{}}"#, true);
+}
+
+#[test]
 fn prose_beside_a_contract_is_not_lost() {
     check(r#"{"agent_name":"x","message":"Book it."}"#, json!({"context": "Book it."}));
     check(
