@@ -4,6 +4,7 @@ mod check;
 mod healthcheck;
 mod schema;
 mod serve;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -26,7 +27,8 @@ struct Subcommand {
 }
 
 /// All commands, in the order of `--help`. Without one, `serve` runs.
-const COMMANDS: &[Subcommand] = &[serve::COMMAND, check::COMMAND, schema::COMMAND, healthcheck::COMMAND];
+const COMMANDS: &[Subcommand] =
+    &[serve::COMMAND, check::COMMAND, schema::COMMAND, verify::COMMAND, healthcheck::COMMAND];
 
 const ABOUT: &str = "\
 Seam stands between an agent stack and its OpenAI-compatible endpoint. Wherever one agent transfers a conversation to \

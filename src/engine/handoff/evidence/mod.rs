@@ -264,7 +264,7 @@ impl Evidence {
         let mut document = read(result.unwrap_or(""), &mut self.keys, Limits::DEFAULT);
         let records = records::identify(&mut document, &arguments, &tool, &self.keys);
         let ended = ended(&document, result, &self.keys);
-        for name in &records.names {
+        for name in records.own_names() {
             let posting = self.postings.len() as u32;
             let before = self.by_name.insert(name.hash, posting);
             self.postings.push(Posting { call: index, record: name.record, before });

@@ -73,6 +73,11 @@ impl Records {
         self.text.get(name.start as usize..(name.start + name.len) as usize).unwrap_or("")
     }
 
+    /// All names that are a record's own.
+    pub(crate) fn own_names(&self) -> impl Iterator<Item = &Name> {
+        self.names.iter().filter(|name| self.records[name.record as usize].how != How::Nowhere)
+    }
+
     /// The names of one record, the first one first.
     pub(crate) fn names_of(&self, record: u32) -> impl Iterator<Item = &Name> {
         let from = self.names.partition_point(|name| name.record < record);
@@ -129,7 +134,7 @@ pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Words
     }
     finder.disown(result);
     let mut records = finder.records;
-    records.by_hash = records.names.iter().map(|name| (name.hash, name.record)).collect();
+    records.by_hash = records.own_names().map(|name| (name.hash, name.record)).collect();
     records.by_hash.sort_unstable();
     records
 }

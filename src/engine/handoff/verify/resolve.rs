@@ -238,7 +238,8 @@ impl Resolver<'_> {
                 inside |= named.contains(&node);
                 let own = &self.seen.records.records[at.record as usize];
                 crossed += u32::from(own.node == node && own.how != How::Nowhere && !inside);
-            } else if at.key == KeyId::NONE && result.node(at.parent).kind == Kind::Array {
+            }
+            if at.key == KeyId::NONE && result.node(at.parent).kind == Kind::Array {
                 strong |= question.mark_text(&result.place(node).to_string()) & question.required;
             }
             node = at.parent;

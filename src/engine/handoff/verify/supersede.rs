@@ -36,6 +36,9 @@ pub(crate) fn newest(evidence: &Evidence, place: Place) -> Option<Place> {
             break;
         }
         let other = evidence.seen(posting.call);
+        if steps.is_empty() && other.name != seen.name {
+            continue;
+        }
         let same = seen.records.name_text(names[0]) == name_text(other, posting.record, names[0].hash);
         if !same || !alike(evidence, (seen, record), (other, posting.record)) {
             continue;
@@ -99,8 +102,10 @@ fn steps(evidence: &Evidence, seen: &CallSeen, record: u32, mut node: u32) -> Op
 /// The node at the end of the steps, if the record has it.
 fn walk(evidence: &Evidence, seen: &CallSeen, record: u32, steps: &[Step]) -> Option<u32> {
     let mut node = seen.top(record, &evidence.keys);
-    if steps.is_empty() && seen.result.is_region(node) && !seen.result.is_leaf(node) {
-        return seen.result.children(node).next();
+    if steps.is_empty() {
+        // A whole result is one value; the record as an object is another matter.
+        let only = if seen.result.is_region(node) { seen.result.children(node).next()? } else { node };
+        return (seen.result.is_leaf(only) || seen.result.node(only).kind == Kind::Prose).then_some(only);
     }
     for step in steps {
         while seen.result.is_region(node) {
