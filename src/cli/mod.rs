@@ -1,6 +1,7 @@
 //! The command line: one file a command, one line here for each.
 
 mod check;
+mod demo;
 mod healthcheck;
 mod schema;
 mod serve;
@@ -28,7 +29,7 @@ struct Subcommand {
 
 /// All commands, in the order of `--help`. Without one, `serve` runs.
 const COMMANDS: &[Subcommand] =
-    &[serve::COMMAND, check::COMMAND, schema::COMMAND, verify::COMMAND, healthcheck::COMMAND];
+    &[serve::COMMAND, demo::COMMAND, check::COMMAND, schema::COMMAND, verify::COMMAND, healthcheck::COMMAND];
 
 const ABOUT: &str = "\
 Seam stands between an agent stack and its OpenAI-compatible endpoint. Wherever one agent transfers a conversation to \

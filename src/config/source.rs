@@ -38,6 +38,11 @@ impl<const N: usize> Source for [(&str, &str); N] {
     }
 }
 
+/// Whether the environment asks for plain text (<https://no-color.org>).
+pub fn no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
 /// The text of the file at `path`; an error says what is wrong in a clause.
 pub(super) fn read_text(path: &Path) -> Result<String, String> {
     let remark = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}", path.display());
