@@ -4,6 +4,7 @@
 pub mod brief;
 pub mod compose;
 pub mod contract;
+pub mod derive;
 pub mod detect;
 pub mod evidence;
 pub mod freshness;
