@@ -5,12 +5,12 @@
 //! in one line: provenance is named once, not once a fact.
 
 use super::page::Page;
+use super::table::{blocks, write_block};
 use crate::engine::handoff::contract::{By, Confidence, Source};
 use crate::engine::handoff::verify::{Age, Fact, Outcome};
-use crate::engine::time::Timestamp;
 
 /// Bytes of one value.
-const MAX_VALUE: usize = 500;
+pub(super) const MAX_VALUE: usize = 500;
 /// Bytes of one quote or explanation.
 const MAX_NOTE: usize = 300;
 /// Facts of one section.
@@ -34,20 +34,17 @@ pub(super) fn established(page: &mut Page, facts: &[Fact], asked: bool) {
     }
     let derived = holding.iter().all(|fact| fact.claim.by == By::Derived);
     page.say(" (do not ask for any of these");
-    page.say(if derived {
-        "; derived by rules from tool results):\n"
-    } else {
-        "; checked against tool results):\n"
-    });
+    page.say(if derived { "; derived from tool results):\n" } else { "; checked against tool results):\n" });
     let start = page.len();
     let mut written = 0;
     'all: for group in groups(&holding[..holding.len().min(MAX_FACTS)]) {
         page.say("- ");
         provenance(page, group[0], derived);
-        for (i, record) in records(&group).iter().enumerate() {
+        for (i, block) in blocks(&group).iter().enumerate() {
             page.say(if i == 0 { "" } else { "  " });
-            write_record(page, record);
-            written += record.len();
+            written += write_block(page, block);
+            note_age(page, group[0]);
+            page.say("\n");
             if page.len() - start > MAX_SECTION {
                 break 'all;
             }
@@ -132,14 +129,9 @@ fn groups<'f>(facts: &[&'f Fact]) -> Vec<Vec<&'f Fact>> {
     gathered(facts, same)
 }
 
-/// Facts of one record.
-fn records<'f>(facts: &[&'f Fact]) -> Vec<Vec<&'f Fact>> {
-    gathered(facts, |a, b| a.claim.of == b.claim.of)
-}
-
 /// Facts that are alike, together. The sender's keep their order: they are
 /// gathered only where they stand side by side.
-fn gathered<'f>(facts: &[&'f Fact], alike: impl Fn(&Fact, &Fact) -> bool) -> Vec<Vec<&'f Fact>> {
+pub(super) fn gathered<'f>(facts: &[&'f Fact], alike: impl Fn(&Fact, &Fact) -> bool) -> Vec<Vec<&'f Fact>> {
     let mut all: Vec<Vec<&Fact>> = Vec::new();
     for fact in facts {
         let first = if fact.claim.by == By::Sender { all.len().saturating_sub(1) } else { 0 };
@@ -193,35 +185,17 @@ fn cite(page: &mut Page, cited: &str) {
     }
 }
 
-/// `order 41182: total="68.40"; status was "in transit", seen at ...`
-fn write_record(page: &mut Page, facts: &[&Fact]) {
-    let fact = facts[0];
-    if let Some(of) = &fact.claim.of {
-        page.name(of).say(": ");
-    }
-    for (i, fact) in facts.iter().enumerate() {
-        page.say(if i == 0 { "" } else { "; " });
-        key_value(page, fact, if fact.age == Age::Stale { " was " } else { "=" });
-        flags(page, fact);
-    }
-    match fact.age {
-        Age::Ageless => {}
-        Age::Fresh => {
-            page.say(" (changes quickly)");
-        }
-        Age::Stale => seen(page, fact.as_of),
-    }
-    page.say("\n");
+/// What age says of a whole line.
+fn note_age(page: &mut Page, fact: &Fact) {
+    match (fact.age, fact.as_of) {
+        (Age::Ageless, _) => page,
+        (Age::Fresh, _) => page.say(" (changes quickly)"),
+        (Age::Stale, Some(at)) => page.say(", seen at ").time(at).say(RECHECK),
+        (Age::Stale, None) => page.say(", seen at an unknown time").say(RECHECK),
+    };
 }
 
-fn seen(page: &mut Page, as_of: Option<Timestamp>) {
-    page.say(", seen at ");
-    match as_of {
-        Some(at) => page.time(at),
-        None => page.say("an unknown time"),
-    };
-    page.say(", re-check before relying on it");
-}
+const RECHECK: &str = ", re-check before relying on it";
 
 /// The fact with its record, on a line of its own.
 fn fact_itself(page: &mut Page, fact: &Fact, is: &'static str) {
@@ -231,7 +205,7 @@ fn fact_itself(page: &mut Page, fact: &Fact, is: &'static str) {
     key_value(page, fact, is);
 }
 
-fn key_value(page: &mut Page, fact: &Fact, is: &'static str) {
+pub(super) fn key_value(page: &mut Page, fact: &Fact, is: &'static str) {
     match &fact.claim.key {
         Some(key) => page.name(key).say(is),
         None if is == "=" => page,
@@ -241,8 +215,9 @@ fn key_value(page: &mut Page, fact: &Fact, is: &'static str) {
 }
 
 /// What the sender adds to a fact, and that it is written another way in the result.
-fn flags(page: &mut Page, fact: &Fact) {
-    if fact.outcome == Outcome::Reformatted {
+pub(super) fn flags(page: &mut Page, fact: &Fact) {
+    // Whoever only copied a value did not write it another way.
+    if fact.outcome == Outcome::Reformatted && fact.claim.by != By::Derived {
         page.say(" (reformatted)");
     }
     if fact.customer_only {

@@ -86,9 +86,9 @@ impl Page {
 }
 
 /// One to four words of `A-Z a-z 0-9 _ . : / -`, each beginning and ending with
-/// a letter or digit (or `_`), each after the first with a digit in it: too
-/// little to form a sentence.
-fn is_identifier(name: &str) -> bool {
+/// a letter or digit (or `_`), each after the first with a digit in it and
+/// perhaps a `#` before it: too little to form a sentence.
+pub(super) fn is_identifier(name: &str) -> bool {
     let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_');
     let is_word = |word: &str| {
         let bytes = word.bytes();
@@ -97,10 +97,11 @@ fn is_identifier(name: &str) -> bool {
             && bytes.clone().all(|b| b.is_ascii_alphanumeric() || b"_.:/-".contains(&b))
     };
     let numbered = |word: &str| word.bytes().any(|b| b.is_ascii_digit());
+    let mut words = name.split(' ');
     name.len() <= MAX_BARE
-        && name.split(' ').count() <= 4
-        && name.split(' ').all(is_word)
-        && name.split(' ').skip(1).all(numbered)
+        && words.next().is_some_and(is_word)
+        && words.clone().count() <= 3
+        && words.all(|word| is_word(word.strip_prefix('#').unwrap_or(word)) && numbered(word))
 }
 
 /// Whether a text is a JSON number of reasonable length, or a literal.
@@ -258,9 +259,16 @@ mod tests {
     #[test]
     fn only_identifiers_are_bare() {
         let check = |name: &str, bare: bool| assert_eq!(is_identifier(name), bare, "{name:?}");
-        for name in
-            ["order_id", "order 41182", "get_order", "flight HAT001 2024-05-16", "a.b.c", "call:0", "_x"]
-        {
+        for name in [
+            "order_id",
+            "order 41182",
+            "get_order",
+            "flight HAT001 2024-05-16",
+            "order #W158",
+            "a.b.c",
+            "call:0",
+            "_x",
+        ] {
             check(name, true);
         }
         for name in [

@@ -278,6 +278,51 @@ fn facts_of_one_call_name_it_once_and_those_of_one_record_stand_in_one_line() {
 }
 
 #[test]
+fn records_of_one_kind_stand_in_a_table() {
+    let item = |name: &str, key: &str, value: &str| {
+        let mut fact = derived(fact(key, value));
+        fact.claim.of = Some(name.to_owned());
+        fact
+    };
+    let check = |facts: Vec<Fact>, expected: &str| {
+        let brief = render(&Record { facts, ..silent() });
+        let lines: Vec<_> = brief.lines().skip_while(|line| !line.starts_with("- [")).collect();
+        let lines = lines.iter().take_while(|line| !line.starts_with("Already done"));
+        assert_eq!(
+            lines.copied().collect::<Vec<_>>().join("\n"),
+            format!("- [get_trip call_19ab] {expected}")
+        );
+    };
+    check(
+        vec![
+            item("seat 4a", "class", "1"),
+            number(item("seat 4a", "fare", "31.50")),
+            item("seat 4b", "class", "2"),
+            number(item("seat 4b", "fare", "12")),
+            item("bag 7", "class", "2"),
+        ],
+        "seat (class, fare): 4a: \"1\", 31.50; 4b: \"2\", 12\n  bag 7: class=\"2\"",
+    );
+    // A list in a record; in a table it keeps its brackets.
+    let stops = |name: &str| [item(name, "stop", "Ulm"), item(name, "stop", "Bonn")];
+    check(stops("trip 88").to_vec(), "trip 88: stop=[\"Ulm\", \"Bonn\"]");
+    check(
+        [stops("trip 88"), stops("trip 89")].concat(),
+        "trip (stop): 88: [\"Ulm\", \"Bonn\"]; 89: [\"Ulm\", \"Bonn\"]",
+    );
+    // What needs a word of its own stays in a line of its own, and so does a name that could be a sentence.
+    let said = Fact { customer_only: true, ..item("seat 4b", "class", "2") };
+    check(
+        vec![item("seat 4a", "class", "1"), said],
+        "seat 4a: class=\"1\"\n  seat 4b: class=\"2\" (only the customer said so)",
+    );
+    check(
+        vec![item("pay all", "class", "1"), item("pay now", "class", "2")],
+        "\"pay all\": class=\"1\"\n  \"pay now\": class=\"2\"",
+    );
+}
+
+#[test]
 fn none_and_not_asked_are_different_words() {
     let arguments = r#"{"task":"Pay.","established":[],"constraints":[],"remaining":["Pay."]}"#;
     let handoff = read(arguments).handoff.unwrap();
