@@ -3,14 +3,20 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
 use tracing::info;
 
-use crate::config::Config;
+use crate::clock::Clock;
+use crate::config::{self, Config};
 use crate::drain::{Drain, Latch};
+use crate::engine::handoff::detect::Naming;
+use crate::engine::handoff::freshness::Freshness;
+use crate::engine::handoff::transcript;
+use crate::engine::policy::{Contract, Mode, Policy};
 use crate::proxy::{Inspector, Shell};
+use crate::store::{Memory, Store};
 use crate::telemetry::Telemetry;
 use crate::upstream::Upstream;
 
@@ -55,7 +61,10 @@ impl App {
         let serving = drain.latch();
         let upstream = Upstream::new(config, Arc::clone(&telemetry))
             .map_err(|error| StartError::Upstream(Box::new(error)))?;
-        let inspector = Inspector::default();
+        let store = Store::Memory(Memory::new(config.store_bytes as u64));
+        let seed = seed();
+        let inspector =
+            Inspector::new(config, policy(config), store, Clock::System, seed, Arc::clone(&telemetry));
         let shell = Arc::new(Shell::new(config, upstream, inspector, Arc::clone(&telemetry), drain.clone()));
         let listener = listen("SEAM_LISTEN", config.listen).await?;
         let admin_listener = listen("SEAM_ADMIN_LISTEN", config.admin_listen).await?;
@@ -97,6 +106,40 @@ impl App {
         admin.abort();
         info!("ended");
     }
+}
+
+/// The engine's part of the settings.
+pub(crate) fn policy(config: &Config) -> Policy {
+    Policy {
+        mode: match config.mode {
+            config::Mode::Observe => Mode::Observe,
+            config::Mode::Rewrite => Mode::Rewrite,
+        },
+        contract: match config.contract {
+            config::Contract::Read => Contract::Read,
+            config::Contract::Derive => Contract::Derive,
+        },
+        naming: Naming::new(&config.transfer_tools, &config.not_transfer, Some(&config.terminal)),
+        transcript: transcript::Policy {
+            form: match config.transcript {
+                config::Transcript::Window => transcript::Form::Window,
+                config::Transcript::Full => transcript::Form::Full,
+                config::Transcript::Dialogue => transcript::Form::Dialogue,
+                config::Transcript::None => transcript::Form::None,
+            },
+            tokens: config.transcript_tokens as u64,
+            turns: config.transcript_turns,
+            result_bytes: config.result_bytes,
+        },
+        freshness: Freshness::default(),
+        pending_ms: u64::try_from(config.pending_ttl.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// What makes this process's ids unlike another's: no secret, only new.
+fn seed() -> String {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    format!("{nanos}-{}", std::process::id())
 }
 
 async fn listen(variable: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

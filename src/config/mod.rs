@@ -192,7 +192,7 @@ impl Given {
             mode: self.value(&vars::MODE)?,
             contract: self.value(&vars::CONTRACT)?,
             freshness: self.optional(&vars::FRESHNESS)?,
-            transfer_tools: self.value(&vars::TRANSFER_TOOLS)?,
+            transfer_tools: self.optional(&vars::TRANSFER_TOOLS)?.unwrap_or_default(),
             not_transfer: self.optional(&vars::NOT_TRANSFER)?.unwrap_or_default(),
             terminal: self.value(&vars::TERMINAL)?,
             observers: self.optional(&vars::OBSERVERS)?.unwrap_or_default(),

@@ -213,13 +213,10 @@ pub static TRANSFER_TOOLS: Var<Vec<String>> = Var::new(
     "SEAM_TRANSFER_TOOLS",
     Detection,
     parse::PATTERNS,
-    Is(concat!(
-        "transfer_to_*,handoff_to_*,handoff,transfer_to_agent,handoff_to_agent,*-transfer_to_*,transfer_back_to_*,",
-        "final_result_transfer_to_*,final_result_handoff_to_*,delegate_*_to_*,ask_question_to_*,agent-*,hand_off_to_*"
-    )),
-    "Tools that may be transfers, by name.",
+    Unset,
+    "Tools that are transfers whatever their parameters are, by name, beside those that Seam knows by itself.",
 )
-.because("The names that agent frameworks give them; a name alone is not enough, control must be seen to move.");
+.because("The frameworks' own names are known, and taken for transfers where the parameters are a transfer's too.");
 
 /// Names that are no transfer tools.
 pub static NOT_TRANSFER: Var<Vec<String>> = Var::new(

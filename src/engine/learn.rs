@@ -8,10 +8,9 @@ use super::event::{Code, Finding};
 use super::handoff::compose;
 use super::handoff::detect::announces_transfer;
 use super::handoff::speaker::Speaker;
-use super::hash::Hasher;
 use super::read::{
-    Lookup, Nobody, Reading, call_lineage, header_lookup, text_lineage, transfer_lookup, turns_lookup,
-    words_lookup,
+    Lookup, Nobody, Reading, call_lineage, header_lookup, text_lineage, transfer_lookup, transfer_mark,
+    turns_lookup, words_lookup,
 };
 use super::reply::Reply;
 
@@ -61,13 +60,11 @@ pub fn learn(
         if !call.complete {
             continue;
         }
-        let mut hasher = Hasher::new("transfer");
-        hasher.bytes(call.id.as_bytes()).bytes(call.name.as_bytes()).arguments(&call.arguments);
         let seen = SeenTransfer {
             id: &call.id,
             name: &call.name,
             arguments: &call.arguments,
-            mark: hasher.finish(),
+            mark: transfer_mark(&call.id, &call.name, &call.arguments),
             to: at.policy.naming.destination(&call.name, &call.arguments),
             from_name: None,
             beside: &reply.text,

@@ -10,6 +10,7 @@ use super::handoff::detect::{Destination, Naming, Offer, Offered, is_refusal, sa
 use super::handoff::speaker::{Company, Speaker, Voice, voices};
 use super::hash::{Hash, Hasher};
 use super::view::{Role, View};
+use super::wire::{NestedCall, nested_calls};
 
 /// Ways to look up that a single request may use at most; a list offers many.
 const LOOKUPS: usize = 24;
@@ -21,6 +22,8 @@ const DELEGATED_MAX: usize = 64 << 10;
 /// A request as read.
 #[derive(Debug)]
 pub struct Reading<'b> {
+    /// How transfers are named here.
+    naming: &'b Naming,
     /// The request.
     pub view: View<'b>,
     /// Whose system text and tools these are.
@@ -100,7 +103,7 @@ impl Lookup {
 }
 
 /// Reads what a request says about transfers. `agent` is the operator's agent header.
-pub fn reading<'b>(view: View<'b>, naming: &Naming, agent: Option<&str>) -> Reading<'b> {
+pub fn reading<'b>(view: View<'b>, naming: &'b Naming, agent: Option<&str>) -> Reading<'b> {
     let leading = view.leading_system();
     let system = view.items[..leading].iter().map(|item| item.text.as_ref()).collect::<Vec<_>>().join("\n");
     let briefed = brief::hash_in(&system).is_some();
@@ -114,12 +117,12 @@ pub fn reading<'b>(view: View<'b>, naming: &Naming, agent: Option<&str>) -> Read
             let text = result.map(|result| view.items[result].text.as_ref());
             if naming.is_transfer_call(&call.name, &call.arguments, text) {
                 let to = naming.destination(&call.name, &call.arguments);
-                let mark = Hasher::new("transfer").call(call).finish();
+                let mark = transfer_mark(&call.id, &call.name, &call.arguments);
                 transfers.push(Visible { item: at, call: n, to, result, mark });
             }
         }
     }
-    Reading { view, print, system, briefed, offers, transfers, results }
+    Reading { naming, view, print, system, briefed, offers, transfers, results }
 }
 
 impl Reading<'_> {
@@ -198,7 +201,10 @@ impl Reading<'_> {
         for visible in self.transfers.iter().rev().take(4) {
             lookups.push(Lookup::new(Way::Call, &visible.mark));
         }
-        for at in (0..self.view.items.len()).rev() {
+        for (at, voice) in voices.iter().enumerate().rev() {
+            if voice.speaker == Speaker::Wrapper {
+                lookups.extend(self.nested_lookups(&voice.words));
+            }
             lookups.extend(self.lineage_of(at, &voices));
             if lookups.len() > LOOKUPS {
                 break;
@@ -230,6 +236,19 @@ impl Reading<'_> {
             lookups.extend(text_lineage(&voices[at].words, before.map_or("", |voice| &voice.words)));
         }
         lookups
+    }
+
+    /// The keys of the newest calls in a conversation that a client nested in one text.
+    fn nested_lookups(&self, text: &str) -> Vec<Lookup> {
+        let calls = nested_calls(text).into_iter().rev().take(4);
+        calls
+            .map(|NestedCall { id, name, arguments }| {
+                match self.naming.is_transfer_call(&name, &arguments, None) {
+                    true => transfer_lookup(&transfer_mark(&id, &name, &arguments)),
+                    false => call_lineage(&id, &name, &arguments),
+                }
+            })
+            .collect()
     }
 
     /// The pieces of a conversation's only opening that may be a sender's words.
@@ -268,6 +287,11 @@ pub fn call_lineage(id: &str, name: &str, arguments: &str) -> Lookup {
 pub fn text_lineage(text: &str, before: &str) -> Option<Lookup> {
     let telling = text.len() + before.len() >= TELLING && !text.trim().is_empty();
     telling.then(|| Lookup::new(Way::Text, &Hasher::new("text").text(text).text(before).finish()))
+}
+
+/// What a transfer call is found by: id, name and arguments as parsed JSON.
+pub fn transfer_mark(id: &str, name: &str, arguments: &str) -> Hash {
+    Hasher::new("transfer").bytes(id.as_bytes()).bytes(name.as_bytes()).arguments(arguments).finish()
 }
 
 /// The key of a transfer call.

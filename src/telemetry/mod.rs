@@ -1,6 +1,7 @@
 //! What happened, in one place: every event is recorded here, counted, and
 //! logged where a person should know.
 
+mod engine;
 pub mod log;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,12 +69,13 @@ events! {
 /// The counters of one running Seam.
 #[derive(Debug)]
 pub struct Telemetry {
+    engine: engine::Counts,
     counts: [AtomicU64; Event::ALL.len()],
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Telemetry { counts: std::array::from_fn(|_| AtomicU64::new(0)) }
+        Telemetry { engine: engine::Counts::default(), counts: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 

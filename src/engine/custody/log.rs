@@ -132,8 +132,13 @@ impl Log {
         })
     }
 
+    /// Bytes of text in it.
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.what.bytes()).sum()
+    }
+
     fn trim(&mut self) {
-        let mut bytes: usize = self.entries.iter().map(|entry| entry.what.bytes()).sum();
+        let mut bytes = self.bytes();
         let mut gone = 0;
         while bytes > CAP && gone < self.entries.len() {
             bytes -= self.entries[gone].what.bytes();

@@ -1,53 +1,37 @@
-//! A handoff from what the sender said and what the run shows: read, judged,
-//! topped up, verified.
+//! A handoff from what the sender said and what the run shows: read, judged
+//! and verified when the transfer is seen; made whole by rules when the
+//! receiver takes it up, since only then its tools are known.
 
-use super::contract::{self, Claim, Handoff, Line};
+use super::contract::{self, By, Claim, Constraint, Handoff, Line, Scope, StatedBy};
+use super::derive::{self, Room, Wants};
 use super::evidence::Evidence;
+use super::transcript::Form;
 use super::verify::{Age, Fact, Outcome, verify};
 use crate::engine::custody::log::Log;
 use crate::engine::event::{Code, Finding};
-use crate::engine::policy::Policy;
-use crate::engine::record::{Action, Origin, Record};
+use crate::engine::policy::{Contract, Policy};
+use crate::engine::record::{Origin, Record};
 use crate::engine::time::Timestamp;
 
 /// Bytes kept of one piece of parting words.
 const PARTING_CAP: usize = 1000;
 
-/// What a handoff is composed from.
-#[derive(Clone, Copy)]
-pub struct Said<'a> {
-    /// The transfer call's arguments.
-    pub arguments: &'a str,
-    /// What the run shows.
-    pub log: &'a Log,
-    /// Whether the log is the whole run.
-    pub whole: bool,
-    /// The record by which the sender held the run; its facts are carried.
-    pub carried: Option<&'a Record>,
-    /// The operator's choices.
-    pub policy: &'a Policy,
-    /// When the transfer was seen.
-    pub now: Timestamp,
-}
-
-/// A composed handoff.
+/// What a sender said, checked.
 #[derive(Debug)]
 pub struct Composed {
-    /// Where it came from.
+    /// Where the handoff came from.
     pub origin: Origin,
-    /// What was said and derived, without its facts.
+    /// What was said, without its facts.
     pub handoff: Handoff,
-    /// The facts, checked.
+    /// The facts that were claimed, checked.
     pub facts: Vec<Fact>,
-    /// The run's own calls.
-    pub actions_taken: Vec<Action>,
     /// What the checks found.
     pub findings: Vec<Finding>,
 }
 
-/// Composes a handoff.
-pub fn compose(said: &Said<'_>) -> Composed {
-    let contract::Read { handoff, mut findings } = contract::read(said.arguments);
+/// Reads, judges and verifies what a sender said in its transfer call. `whole`: the log is the whole run.
+pub fn compose(arguments: &str, log: &Log, whole: bool, policy: &Policy, now: Timestamp) -> Composed {
+    let contract::Read { handoff, mut findings } = contract::read(arguments);
     let (origin, mut handoff) = match handoff {
         Some(handoff) => {
             findings.extend(contract::judge(&handoff));
@@ -55,12 +39,62 @@ pub fn compose(said: &Said<'_>) -> Composed {
         }
         None => (Origin::Derived, Handoff::default()),
     };
-    let evidence = Evidence::index(said.log.happenings(), said.whole);
-    let actions_taken = Vec::new();
-    let claims: Vec<Claim> = handoff.established.take().unwrap_or_default();
-    let facts = verify(claims, &evidence, &said.policy.freshness, said.now);
+    let claims = handoff.established.take().unwrap_or_default();
+    let facts = if claims.is_empty() {
+        Vec::new()
+    } else {
+        verify(claims, &Evidence::index(log.happenings(), whole), &policy.freshness, now)
+    };
     findings.extend(facts.iter().filter_map(finding));
-    Composed { origin, handoff, facts, actions_taken, findings }
+    Composed { origin, handoff, facts, findings }
+}
+
+/// Adds to a record what rules can tell from the run: facts, what was done and tried, what the customer
+/// forbade. `wants`: what the receiver's tools take.
+pub fn complete(record: &mut Record, log: &Log, whole: bool, wants: &Wants, policy: &Policy) {
+    if policy.contract < Contract::Derive {
+        return;
+    }
+    let evidence = Evidence::index(log.happenings(), whole);
+    let derived = derive::facts(&evidence, wants, room(policy.transcript.form, log));
+    let known = |claim: &Claim| {
+        record.facts.iter().any(|fact| {
+            fact.outcome.holds() && fact.claim.value.text == claim.value.text && fact.call == claim.evidence
+        })
+    };
+    let claims: Vec<Claim> = derived.into_iter().filter(|claim| !known(claim)).collect();
+    // What the rules cannot prove themselves is not told: nobody claimed it.
+    let facts = verify(claims, &evidence, &policy.freshness, record.at);
+    record.facts.extend(facts.into_iter().filter(|fact| fact.outcome.holds()));
+    record.actions_taken = derive::actions(&evidence);
+    let tried = derive::tried(&evidence);
+    if !tried.is_empty() {
+        record.handoff.tried.get_or_insert_default().extend(tried);
+    }
+    let limits = derive::limits(log.customer_turns()).into_iter().map(|text| Constraint {
+        text: text.to_owned(),
+        scope: Scope::Run,
+        stated_by: Some(StatedBy::Customer),
+        binds: true,
+        by: By::Derived,
+    });
+    let constraints = record.handoff.constraints.get_or_insert_default();
+    for limit in limits {
+        if !constraints.iter().any(|known| known.text == limit.text) {
+            constraints.push(limit);
+        }
+    }
+    if constraints.is_empty() {
+        record.handoff.constraints = None;
+    }
+}
+
+/// How much may be derived: more where the transcript does not travel.
+fn room(form: Form, log: &Log) -> Room {
+    match form {
+        Form::Window | Form::Full => Room::beside_transcript(),
+        Form::Dialogue | Form::None => Room::instead_of(log.bytes()),
+    }
 }
 
 /// What is to be reported of a fact.
@@ -85,8 +119,6 @@ fn finding(fact: &Fact) -> Option<Finding> {
 /// A text as parting words; nothing where it says nothing.
 pub fn parting(text: &str) -> Option<Line> {
     let text = text.trim();
-    (!text.is_empty()).then(|| Line {
-        text: text[..text.floor_char_boundary(PARTING_CAP)].to_owned(),
-        by: contract::By::Derived,
-    })
+    let text = &text[..text.floor_char_boundary(PARTING_CAP)];
+    (!text.is_empty()).then(|| Line { text: text.to_owned(), by: By::Derived })
 }

@@ -38,20 +38,31 @@ impl Rebuilt {
 
     /// The parting words that the list holds.
     pub fn parting(&self, voices: &[Voice<'_>]) -> Vec<Line> {
-        self.parting.iter().flat_map(|&at| compose::parting(&voices[at].words)).collect()
+        let spoken = self.parting.iter().filter(|&&at| voices[at].speaker == Speaker::Agent);
+        spoken.filter_map(|&at| compose::parting(&voices[at].words)).collect()
     }
 }
 
-/// Plans the list of a receiver whose part begins at `boundary`. `sender`: whose system text does not
-/// travel. `put_back`: customer turns as bytes, where the client left none.
+/// Where the receiver's part of a list begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// Where the list ended when it was taken up; customer turns are put back there.
+    pub taken_up: usize,
+    /// Where the sender's part ends; a client may show again, behind the first, what it hid in it.
+    pub filtered: usize,
+}
+
+/// Plans a receiver's list. `sender`: whose system text does not travel. `put_back`: customer turns as bytes,
+/// where the client left none.
 pub fn rebuild(
     reading: &Reading<'_>,
     voices: &[Voice<'_>],
-    boundary: usize,
+    ends: Ends,
     sender: Option<&Fingerprint>,
     put_back: &[String],
     policy: &Policy,
 ) -> Rebuilt {
+    let boundary = ends.filtered;
     let items = &reading.view.items;
     let leading = reading.view.leading_system();
     let mut findings = Vec::new();
@@ -90,6 +101,7 @@ pub fn rebuild(
             transfers: &transfers,
             leaving: &leaving,
             adjacent: reading.view.dialect == Dialect::Chat,
+            followed: !put_back.is_empty(),
         },
         &policy.transcript,
     );
@@ -102,7 +114,8 @@ pub fn rebuild(
     findings.extend(filtered.findings);
     let kept: u64 = items.iter().zip(&keep).map(|(item, keep)| kept_tokens(item, keep)).sum();
     // What the client left of the history (a nested block) is read before the customer's own words.
-    let put_back = put_back.iter().map(|raw| (boundary, Bytes::copy_from_slice(raw.as_bytes()))).collect();
+    let put_back =
+        put_back.iter().map(|raw| (ends.taken_up, Bytes::copy_from_slice(raw.as_bytes()))).collect();
     Rebuilt {
         plan: Plan { brief: None, brief_after, keep, put_back },
         parting: filtered.parting,

@@ -65,6 +65,8 @@ pub struct List<'a> {
     pub leaving: &'a [usize],
     /// Whether the dialect wants results directly behind their call's message.
     pub adjacent: bool,
+    /// Whether customer turns are put back at the boundary, so that what stands before it is not the end.
+    pub followed: bool,
 }
 
 /// What travels.
@@ -105,7 +107,8 @@ pub fn filter(list: &List<'_>, policy: &Policy) -> Filtered {
     filter.finish()
 }
 
-const BYTES_A_TOKEN: usize = 4;
+/// Bytes of text that are called a token here, an estimate; limits need no tokenizer.
+pub const BYTES_A_TOKEN: usize = 4;
 
 /// The longest id or name that a finding repeats.
 const PLACE_BYTES: usize = 80;
@@ -249,6 +252,9 @@ impl<'a> Filter<'a> {
     /// The list before the boundary does not end in words of an agent: the receiver did not write them, and
     /// some servers would go on writing them. They are the sender's parting words.
     fn release_tail(&mut self) {
+        if self.list.followed {
+            return;
+        }
         for at in (0..self.boundary).rev() {
             if self.keep[at] == Keep::Drop {
                 continue;

@@ -9,10 +9,13 @@ mod chat_reply;
 mod chat_stream;
 mod edit;
 pub mod json;
+mod nested;
 mod reply_parts;
 pub mod sse;
 
 use bytes::Bytes;
+
+pub use nested::{NestedCall, nested_calls};
 
 use super::reply::{Reply, Seen};
 use super::view::{Dialect, Plan, View};

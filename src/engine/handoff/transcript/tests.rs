@@ -92,6 +92,7 @@ impl Talk {
             transfers: &self.transfers,
             leaving: &self.leaving,
             adjacent,
+            followed: false,
         }
     }
 

@@ -1,0 +1,307 @@
+//! The receiver's first request: custody moves, the handoff is made whole, the
+//! brief is rendered once and frozen.
+
+use super::whose::group_end;
+use super::{Action, Circumstances, Decision, Pass};
+use crate::engine::custody::agent::Fingerprint;
+use crate::engine::custody::log::Log;
+use crate::engine::custody::run::{Boundary, Fit, Holder, Run, TURNS, Transfer, Turn};
+use crate::engine::handoff::compose::{self, Composed};
+use crate::engine::handoff::derive::Wants;
+use crate::engine::handoff::detect::{Destination, Spelled, is_confirmation};
+use crate::engine::handoff::rebuild::{self, Ends, Rebuilt};
+use crate::engine::handoff::speaker::{Speaker, Voice};
+use crate::engine::handoff::{brief, transcript};
+use crate::engine::hash;
+use crate::engine::policy::Contract;
+use crate::engine::read::{Reading, Visible, delegated};
+use crate::engine::record::{LeftOut, Origin, Record, State, Tokens, TransferCall, VERSION};
+use crate::engine::view::Role;
+
+/// Bytes kept of a customer turn's element, to put it back.
+const TURN_CAP: usize = 64 << 10;
+
+/// A transfer call, wherever it was seen.
+pub struct SeenTransfer<'a> {
+    /// The call's id.
+    pub id: &'a str,
+    /// The tool's name.
+    pub name: &'a str,
+    /// The arguments.
+    pub arguments: &'a str,
+    /// What it is found by.
+    pub mark: hash::Hash,
+    /// Where it goes.
+    pub to: Option<Destination>,
+    /// The sender's name, where a client wrote it beside the call.
+    pub from_name: Option<&'a str>,
+    /// The text beside the call.
+    pub beside: &'a str,
+}
+
+/// The transfer that a call makes, pending: what the sender said, checked against what the run shows.
+pub fn transfer(
+    run: &Run,
+    log: &Log,
+    seen: SeenTransfer<'_>,
+    sender: Option<usize>,
+    at: Circumstances<'_>,
+) -> Transfer {
+    let whole = run.whole && !log.cut;
+    let Composed { origin, handoff, facts, findings } =
+        compose::compose(seen.arguments, log, whole, at.policy, at.now);
+    let to = seen.to.unwrap_or_else(|| Destination {
+        name: seen.name.to_owned(),
+        uncounted: None,
+        from: Spelled::InName,
+    });
+    let mut turns = log.customer_turns();
+    let objective = turns.next().map(str::to_owned);
+    let latest_request = turns.next_back().map(str::to_owned);
+    let known_name = sender.and_then(|sender| run.agents[sender].name.clone());
+    let hop = run.next_hop();
+    Transfer {
+        record: Record {
+            version: VERSION,
+            id: format!("{}-{hop}", run.id),
+            run: run.id.clone(),
+            from_agent: known_name.or_else(|| seen.from_name.map(str::to_owned)),
+            to_agent: to.name.clone(),
+            visited: run.visited(),
+            hop,
+            state: State::Pending,
+            at: at.now,
+            call: TransferCall {
+                id: seen.id.to_owned(),
+                name: seen.name.to_owned(),
+                arguments: seen.arguments.to_owned(),
+            },
+            origin,
+            objective,
+            latest_request,
+            handoff,
+            facts,
+            actions_taken: Vec::new(),
+            budget: None,
+            parting_words: compose::parting(seen.beside).into_iter().collect(),
+            left_out: LeftOut::default(),
+            findings,
+            tokens: Tokens::default(),
+            brief: None,
+        },
+        to,
+        sender,
+        receiver: None,
+        fit: Fit::None,
+        call: seen.mark,
+        delegated: delegated(seen.arguments),
+        boundary: None,
+        put_back: Vec::new(),
+        expires: at.now.plus_ms(at.policy.pending_ms),
+    }
+}
+
+/// Takes up a transfer that waited.
+pub(super) fn take_up(
+    reading: &Reading<'_>,
+    run: Run,
+    hop: u32,
+    agent_fit: Fit,
+    at: Circumstances<'_>,
+) -> Decision {
+    let log = (at.log)(&run.id);
+    with_log(reading, run, log, hop, agent_fit, at)
+}
+
+/// Makes a record of a transfer that only the list shows, and takes it up.
+pub(super) fn take_up_unseen(
+    reading: &Reading<'_>,
+    mut run: Run,
+    visible: &Visible,
+    agent_fit: Fit,
+    at: Circumstances<'_>,
+) -> Decision {
+    let mut log = (at.log)(&run.id);
+    learn_list(&mut log, reading, &run, at);
+    let item = &reading.view.items[visible.item];
+    let call = &item.calls[visible.call];
+    let seen = SeenTransfer {
+        id: &call.id,
+        name: &call.name,
+        arguments: &call.arguments,
+        mark: visible.mark.clone(),
+        to: visible.to.clone(),
+        from_name: item.name.as_deref(),
+        beside: &item.text,
+    };
+    let transfer = transfer(&run, &log, seen, None, at);
+    let hop = run.push(transfer);
+    with_log(reading, run, log, hop, agent_fit, at)
+}
+
+fn with_log(
+    reading: &Reading<'_>,
+    mut run: Run,
+    mut log: Log,
+    hop: u32,
+    agent_fit: Fit,
+    at: Circumstances<'_>,
+) -> Decision {
+    let Some(agent) = run.admit(&reading.print) else {
+        return Decision::forward(Pass::AgentUnclear, Some(run), false);
+    };
+    learn_list(&mut log, reading, &run, at);
+    let voices = owned(reading.voices(&run));
+    note_turns(&mut run, reading, &voices, at.body);
+    let whole = run.whole && !log.cut;
+    let turns = [run.opening.clone(), run.latest.clone()];
+    let Some(place) = run.transfers.iter().rposition(|transfer| transfer.record.hop == hop) else {
+        return Decision::forward(Pass::NotReceiver, Some(run), true);
+    };
+    let sender = run.transfers[place].sender.map(|sender| run.agents[sender].print.clone());
+    let transfer = &mut run.transfers[place];
+    if at.policy.contract == Contract::Read && transfer.record.origin == Origin::Derived {
+        return Decision::forward(Pass::NoContract, Some(run), true);
+    }
+    let end = set_boundary(transfer, reading);
+    if !reading.view.items.iter().any(|item| item.role == Role::User) {
+        transfer.put_back = raw_turns(&turns);
+    }
+    compose::complete(&mut transfer.record, &log, whole, &Wants::of_tools(&reading.view.tools), at.policy);
+    let rebuilt = fill(transfer, reading, &voices, end, sender.as_ref(), at);
+    let text = freeze(transfer, &rebuilt);
+    transfer.receiver = Some(agent);
+    transfer.fit = agent_fit;
+    let findings = transfer.record.findings.clone();
+    move_custody(&mut run, place, agent, hop);
+    Decision {
+        action: Action::Rewrite(Box::new(rebuilt.with_brief(text))),
+        run: Some(run),
+        changed: true,
+        hop: Some(hop),
+        watch: true,
+        findings,
+    }
+}
+
+fn learn_list(log: &mut Log, reading: &Reading<'_>, run: &Run, at: Circumstances<'_>) {
+    let voices = reading.voices(run);
+    log.learn(&reading.view.items, &voices, |item, call| reading.is_transfer(item, call), at.now);
+}
+
+/// Where the part that is filtered ends, kept for the holder's later requests.
+fn set_boundary(transfer: &mut Transfer, reading: &Reading<'_>) -> usize {
+    let items = &reading.view.items;
+    let Some(visible) = reading.transfers.iter().rev().find(|visible| visible.mark == transfer.call) else {
+        let count = items.iter().filter(|item| item.role != Role::System).count();
+        transfer.boundary = Some(Boundary::Hidden { count, prefix: hash::prefix(items, count) });
+        return items.len();
+    };
+    transfer.boundary = Some(Boundary::Visible);
+    let item = &items[visible.item];
+    if transfer.record.from_agent.is_none() {
+        transfer.record.from_agent = item.name.as_deref().map(str::to_owned);
+    }
+    if let Some(name) = confirmed_name(reading, visible, &transfer.to) {
+        transfer.record.to_agent = name;
+    }
+    group_end(reading, visible)
+}
+
+/// The agent's real name, where the transfer's result has it: tool names are normalised one way.
+fn confirmed_name(reading: &Reading<'_>, visible: &Visible, to: &Destination) -> Option<String> {
+    let result = &reading.view.items[visible.result?];
+    is_confirmation(&result.text)?.agent.filter(|name| to.is(name))
+}
+
+/// Fills in what only the receiver's own request tells.
+fn fill(
+    transfer: &mut Transfer,
+    reading: &Reading<'_>,
+    voices: &[Voice<'_>],
+    end: usize,
+    sender: Option<&Fingerprint>,
+    at: Circumstances<'_>,
+) -> Rebuilt {
+    let record = &mut transfer.record;
+    let latest = voices.iter().rev().find(|voice| voice.speaker == Speaker::Customer);
+    if let Some(latest) = latest.filter(|voice| record.objective.as_deref() != Some(&*voice.words)) {
+        record.latest_request = Some(latest.words.clone().into_owned());
+    }
+    let ends = Ends { taken_up: end, filtered: end };
+    let rebuilt = rebuild::rebuild(reading, voices, ends, sender, &transfer.put_back, at.policy);
+    record.left_out = rebuilt.left_out;
+    record.findings.extend(rebuilt.findings.iter().cloned());
+    for words in rebuilt.parting(voices) {
+        if !record.parting_words.contains(&words) {
+            record.parting_words.push(words);
+        }
+    }
+    rebuilt
+}
+
+/// Renders the brief. From here on it does not change while the receiver holds the run.
+fn freeze(transfer: &mut Transfer, rebuilt: &Rebuilt) -> String {
+    let record = &mut transfer.record;
+    record.state = State::TakenUp;
+    let text = brief::render(record);
+    let brief_tokens = (text.len() / transcript::BYTES_A_TOKEN) as u64;
+    record.tokens = Tokens { before: rebuilt.tokens_before, after: rebuilt.tokens_after + brief_tokens };
+    record.brief = Some(text.clone());
+    text
+}
+
+/// The receiver holds the run from now on.
+fn move_custody(run: &mut Run, place: usize, agent: usize, hop: u32) {
+    let transfer = &run.transfers[place];
+    let (to, from, sender) =
+        (transfer.record.to_agent.clone(), transfer.record.from_agent.clone(), transfer.sender);
+    run.agents[agent].name.get_or_insert(to);
+    if let (Some(sender), Some(from)) = (sender, from) {
+        run.agents[sender].name.get_or_insert(from);
+    }
+    // What else waited has been passed over: control went here.
+    for other in run.transfers.iter_mut().filter(|other| other.record.state == State::Pending) {
+        other.record.state = State::Expired;
+    }
+    let holder = Some(Holder { agent, hop });
+    if run.holder != holder {
+        run.hops += 1;
+        run.holder = holder;
+    }
+}
+
+/// Keeps the opening and the last customer turn as the bytes first seen.
+pub fn note_turns(run: &mut Run, reading: &Reading<'_>, voices: &[Voice<'_>], body: &str) {
+    let customer = |at: &usize| voices[*at].speaker == Speaker::Customer;
+    let turn = |at: usize| {
+        let raw = body.get(reading.view.items[at].span.clone()).filter(|raw| raw.len() <= TURN_CAP);
+        Turn { words: voices[at].words.clone().into_owned(), raw: raw.map(str::to_owned) }
+    };
+    let turns = reading.turns(voices);
+    if turns.len() > run.turns.len() && run.continues(&turns) {
+        run.turns = turns;
+        run.turns.truncate(TURNS);
+    }
+    if run.opening.is_none() {
+        run.opening = (0..voices.len()).find(customer).map(turn);
+    }
+    if let Some(last) = (0..voices.len()).rev().find(customer).map(turn)
+        && run.latest.as_ref().is_none_or(|known| known.words != last.words)
+    {
+        run.latest = Some(last);
+    }
+}
+
+fn raw_turns(turns: &[Option<Turn>]) -> Vec<String> {
+    let mut raw: Vec<String> = turns.iter().flatten().filter_map(|turn| turn.raw.clone()).collect();
+    raw.dedup();
+    raw
+}
+
+fn owned(voices: Vec<Voice<'_>>) -> Vec<Voice<'static>> {
+    voices
+        .into_iter()
+        .map(|voice| Voice { speaker: voice.speaker, words: voice.words.into_owned().into() })
+        .collect()
+}

@@ -1,0 +1,413 @@
+//! Conversations through the inspector: whose request gets a brief, and whose does not.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::store::Memory;
+
+/// A deployment with its store; what a client sends goes in, what upstream gets comes out.
+struct Desk {
+    inspector: Inspector,
+    clock: Clock,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        Desk::with(&[])
+    }
+
+    fn with(settings: &[(&str, &str)]) -> Desk {
+        let mut all = vec![("SEAM_UPSTREAM".to_owned(), "http://127.0.0.1:1/v1".to_owned())];
+        all.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let config = Config::read(&all).expect("good settings");
+        let clock = Clock::manual(Timestamp(1_790_000_000_000));
+        let store = Store::Memory(Memory::new(64 << 20));
+        let policy = crate::app::policy(&config);
+        let telemetry = Arc::new(Telemetry::default());
+        Desk {
+            inspector: Inspector::new(&config, policy, store, clock.clone(), "seed".into(), telemetry),
+            clock,
+        }
+    }
+
+    /// The records of every run that the store holds for this credential's tenant.
+    async fn records(&self, ids: &[&str]) -> Vec<crate::engine::record::Record> {
+        let head = head("Bearer one");
+        let who = self.inspector.inner.who(&head.headers);
+        let mut records = Vec::new();
+        for id in ids {
+            if let Ok(Some((bytes, _))) = self.inspector.inner.store.get(&who.run_key(id)).await {
+                let run: Run = decoded(&bytes).expect("a run");
+                records.extend(run.transfers.into_iter().map(|transfer| transfer.record));
+            }
+        }
+        records
+    }
+
+    /// Sends a request and gives what upstream gets; upstream answers with `reply`.
+    async fn send(&self, body: &Value, reply: &Value) -> Value {
+        self.send_as("Bearer one", body, reply).await
+    }
+
+    async fn send_as(&self, credential: &str, body: &Value, reply: &Value) -> Value {
+        self.clock.advance_ms(1_000);
+        let head = head(credential);
+        let bytes = Bytes::from(body.to_string());
+        let (verdict, exchange) = self.inspector.request(&head, &bytes).await;
+        if let Some(mut exchange) = exchange {
+            let mut answer = http::Response::builder()
+                .header("content-type", "application/json")
+                .body(())
+                .expect("a head")
+                .into_parts()
+                .0;
+            let whole = reply_body(reply);
+            let mut got = Vec::new();
+            if exchange.head(&mut answer) {
+                for part in whole.chunks(7) {
+                    got.extend(exchange.push(Bytes::copy_from_slice(part)).await);
+                }
+                got.extend(exchange.finish(true).await);
+                assert_eq!(got.concat(), whole, "the reply passes byte for byte");
+            }
+        }
+        match verdict {
+            Verdict::Rewrite(bytes) => serde_json::from_slice(&bytes).expect("JSON"),
+            _ => body.clone(),
+        }
+    }
+}
+
+fn head(credential: &str) -> request::Parts {
+    let request = http::Request::post("http://seam/v1/chat/completions").header("authorization", credential);
+    request.body(()).expect("a head").into_parts().0
+}
+
+fn reply_body(message: &Value) -> Vec<u8> {
+    let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
+    json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    })
+    .to_string()
+    .into_bytes()
+}
+
+fn system(text: &str) -> Value {
+    json!({"role": "system", "content": text})
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+fn says(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}
+
+fn calls(id: &str, name: &str, arguments: &Value) -> Value {
+    json!({"role": "assistant", "content": null, "tool_calls": [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}]})
+}
+
+fn result(id: &str, text: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": text})
+}
+
+fn tool(name: &str, properties: &[&str]) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        properties.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+    json!({"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}})
+}
+
+fn request(messages: &[Value], tools: &[Value]) -> Value {
+    json!({"model": "m", "messages": messages, "tools": tools})
+}
+
+const DESK: &str = "You are the intake desk of a garage.";
+const WORKSHOP: &str = "You are the workshop agent of a garage.";
+const FOUND: &str = r#"{"booking":"bk_4471","plate":"KA 17 XR","status":"confirmed","quote":"318.40"}"#;
+
+fn desk_tools() -> Vec<Value> {
+    vec![tool("find_booking", &["plate"]), tool("transfer_to_workshop", &[])]
+}
+
+fn workshop_tools() -> Vec<Value> {
+    vec![tool("open_job", &["booking"]), tool("transfer_to_intake_desk", &[])]
+}
+
+fn opening() -> Value {
+    user("My brakes squeal, plate KA 17 XR. Never call me before noon.")
+}
+
+/// The conversation up to the transfer, as a client with the full history has it.
+fn before_transfer() -> Vec<Value> {
+    vec![opening(), calls("c1", "find_booking", &json!({"plate": "KA 17 XR"})), result("c1", FOUND)]
+}
+
+fn transfer_pair() -> [Value; 2] {
+    [calls("c2", "transfer_to_workshop", &json!({})), result("c2", r#"{"assistant": "workshop"}"#)]
+}
+
+/// Plays the sender's two requests, the second of which transfers.
+async fn play_sender(desk: &Desk, instructions: &str) {
+    let list = before_transfer();
+    let first = [&[system(instructions)][..], &list[..1]].concat();
+    let sent = request(&first, &desk_tools());
+    assert_eq!(desk.send(&sent, &list[1]).await, sent, "the sender's request is untouched");
+    let second = [&[system(instructions)][..], &list].concat();
+    let sent = request(&second, &desk_tools());
+    assert_eq!(desk.send(&sent, &transfer_pair()[0]).await, sent, "the sender's request is untouched");
+}
+
+fn brief_of(body: &Value) -> Option<String> {
+    let slot = body["messages"][0]["content"].as_str()?;
+    slot.find("[Seam handoff ").map(|at| slot[at..].to_owned())
+}
+
+fn has_brief(got: &Value, instructions: &str) -> String {
+    let slot = got["messages"][0]["content"].as_str().expect("a system message first");
+    assert!(slot.starts_with(instructions), "its own instructions come first: {slot}");
+    brief_of(got).unwrap_or_else(|| panic!("no brief in {slot}"))
+}
+
+#[tokio::test]
+async fn a_visible_transfer_gives_its_receiver_a_brief_and_the_same_bytes_on_every_turn() {
+    let desk = Desk::new();
+    play_sender(&desk, DESK).await;
+    let mut list = [&[system(WORKSHOP)][..], &before_transfer(), &transfer_pair()].concat();
+    let got = desk
+        .send(&request(&list, &workshop_tools()), &calls("c3", "open_job", &json!({"booking": "bk_4471"})))
+        .await;
+    let brief = has_brief(&got, WORKSHOP);
+    assert!(brief.contains("bk_4471") && brief.contains("c1"), "{brief}");
+    assert!(brief.contains("Never call me before noon"), "{brief}");
+    let messages = got["messages"].as_array().expect("a list").clone();
+    assert_eq!(messages[1..], before_transfer()[..], "the transfer has left, the rest is as it was");
+
+    list.extend([calls("c3", "open_job", &json!({"booking": "bk_4471"})), result("c3", r#"{"job":"jb_9"}"#)]);
+    desk.clock.advance_ms(3_600_000);
+    let later = desk.send(&request(&list, &workshop_tools()), &says("The job jb_9 is open.")).await;
+    assert_eq!(later["messages"].as_array().expect("a list")[..messages.len()], messages[..]);
+    assert_eq!(later["messages"].as_array().expect("a list")[messages.len()..], list[list.len() - 2..]);
+}
+
+#[tokio::test]
+async fn a_client_that_hides_the_transfer_gets_its_brief_from_memory() {
+    let desk = Desk::new();
+    play_sender(&desk, DESK).await;
+    let mut list = vec![system(WORKSHOP), opening()];
+    let got = desk.send(&request(&list, &workshop_tools()), &says("I have opened job jb_9 for you.")).await;
+    let brief = has_brief(&got, WORKSHOP);
+    assert!(brief.contains("bk_4471") && brief.contains("c1"), "{brief}");
+    list.extend([says("I have opened job jb_9 for you."), user("Thanks. When is it done?")]);
+    let later = desk.send(&request(&list, &workshop_tools()), &says("Tomorrow.")).await;
+    assert_eq!(has_brief(&later, WORKSHOP), brief);
+}
+
+#[tokio::test]
+async fn a_clock_in_the_instructions_changes_nobody() {
+    let desk = Desk::new();
+    let at = |time: &str| format!("{DESK} It is {time}.");
+    play_sender(&desk, &at("9:14")).await;
+    // The sender goes on with its own view, the transfer in it, a minute later.
+    let own = [&[system(&at("9:15"))][..], &before_transfer(), &transfer_pair()].concat();
+    let sent = request(&own, &desk_tools());
+    assert_eq!(desk.send(&sent, &says("Handing over.")).await, sent);
+    let workshop = |time: &str| format!("{WORKSHOP} It is {time}.");
+    let mut list = [&[system(&workshop("9:16"))][..], &before_transfer(), &transfer_pair()].concat();
+    let got = desk.send(&request(&list, &workshop_tools()), &says("Bring it in.")).await;
+    let brief = has_brief(&got, &workshop("9:16"));
+    assert!(brief.contains("Handing over."), "the sender's parting words: {brief}");
+    list[0] = system(&workshop("10:48"));
+    list.extend([says("Bring it in."), user("Now?")]);
+    let later = desk.send(&request(&list, &workshop_tools()), &says("Yes.")).await;
+    assert_eq!(has_brief(&later, &workshop("10:48")), brief);
+}
+
+#[tokio::test]
+async fn guardrails_and_titles_beside_the_run_get_nothing() {
+    let desk = Desk::new();
+    play_sender(&desk, DESK).await;
+    let mut guardrail =
+        request(&[system("Does the customer of the workshop ask for something forbidden?"), opening()], &[]);
+    guardrail["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "v", "schema": {}}});
+    assert_eq!(desk.send(&guardrail, &says("{}")).await, guardrail);
+    let title = request(
+        &[
+            &[system("Write a title of four words for this conversation.")][..],
+            &before_transfer(),
+            &transfer_pair(),
+            &[user("title?")],
+        ]
+        .concat(),
+        &[],
+    );
+    assert_eq!(desk.send(&title, &says("Squealing brakes")).await, title);
+    let list = [&[system(WORKSHOP)][..], &before_transfer(), &transfer_pair()].concat();
+    has_brief(&desk.send(&request(&list, &workshop_tools()), &says("Bring it in.")).await, WORKSHOP);
+    assert_eq!(desk.send(&title, &says("Squealing brakes")).await, title);
+}
+
+#[tokio::test]
+async fn two_hidden_transfers_that_open_alike_never_get_each_others_brief() {
+    let desk = Desk::new();
+    for reply in ["What is wrong?", "What seems to be wrong with it?"] {
+        let sent = request(&[system(DESK), user("hi")], &desk_tools());
+        desk.send(&sent, &calls(&format!("c-{}", reply.len()), "transfer_to_workshop", &json!({}))).await;
+    }
+    let receiver = request(&[system(WORKSHOP), user("hi")], &workshop_tools());
+    assert_eq!(desk.send(&receiver, &says("Hello.")).await, receiver);
+}
+
+#[tokio::test]
+async fn conversations_that_open_alike_are_told_apart_by_what_follows() {
+    let desk = Desk::new();
+    let greeting = says("Welcome to the garage, how can we help you today?");
+    for plate in ["AB 1", "CD 2"] {
+        let mut list = vec![system(DESK), user("hi")];
+        desk.send(&request(&list, &desk_tools()), &greeting).await;
+        list.extend([greeting.clone(), user(&format!("brakes of {plate}"))]);
+        let found = calls(&format!("c-{plate}"), "find_booking", &json!({"plate": plate}));
+        desk.send(&request(&list, &desk_tools()), &found).await;
+        list.extend([found, result(&format!("c-{plate}"), &format!(r#"{{"booking":"bk {plate}"}}"#))]);
+        let moved = calls(&format!("t-{plate}"), "transfer_to_workshop", &json!({}));
+        desk.send(&request(&list, &desk_tools()), &moved).await;
+    }
+    for (plate, other) in [("AB 1", "CD 2"), ("CD 2", "AB 1")] {
+        let list = [system(WORKSHOP), user("hi"), greeting.clone(), user(&format!("brakes of {plate}"))];
+        let got = desk.send(&request(&list, &workshop_tools()), &says("Fine.")).await;
+        let brief = has_brief(&got, WORKSHOP);
+        assert!(brief.contains(&format!("bk {plate}")) && !brief.contains(&format!("bk {other}")), "{brief}");
+    }
+}
+
+#[tokio::test]
+async fn an_invented_way_back_is_a_transfer_too() {
+    let desk = Desk::new();
+    play_sender(&desk, DESK).await;
+    let mut list = [before_transfer(), transfer_pair().to_vec()].concat();
+    let worker = [tool("open_job", &["booking"])];
+    let with = |instructions: &str, list: &[Value]| [&[system(instructions)][..], list].concat();
+    desk.send(&request(&with(WORKSHOP, &list), &worker), &says("Job jb_9 is open now.")).await;
+    list.extend([
+        says("Job jb_9 is open now."),
+        calls("0b7e", "transfer_back_to_intake_desk", &json!({})),
+        result("0b7e", "Successfully transferred back to intake desk"),
+    ]);
+    let got = desk.send(&request(&with(DESK, &list), &desk_tools()), &says("Anything else?")).await;
+    let brief = has_brief(&got, DESK);
+    assert!(brief.contains("bk_4471"), "{brief}");
+}
+
+#[tokio::test]
+async fn without_memory_a_visible_transfer_still_gives_a_brief() {
+    let desk = Desk::new();
+    let list = [&[system(WORKSHOP)][..], &before_transfer(), &transfer_pair()].concat();
+    let got = desk.send(&request(&list, &workshop_tools()), &says("Bring it in.")).await;
+    let brief = has_brief(&got, WORKSHOP);
+    assert!(brief.contains("bk_4471"), "{brief}");
+    let own = [&[system(DESK)][..], &before_transfer(), &transfer_pair()].concat();
+    let sent = request(&own, &desk_tools());
+    assert_eq!(desk.send(&sent, &says("x")).await, sent, "who still offers the transfer is not its receiver");
+}
+
+#[tokio::test]
+async fn a_task_that_opens_a_new_conversation_finds_its_run() {
+    let desk = Desk::new();
+    let tools = [tool("find_booking", &["plate"]), tool("delegate_task_to_member", &["member_id", "task"])];
+    let task = "Open a job for booking bk_4471 and say its number";
+    let list = before_transfer();
+    desk.send(&request(&[&[system(DESK)][..], &list[..1]].concat(), &tools), &list[1]).await;
+    let moved = calls("c2", "delegate_task_to_member", &json!({"member_id": "workshop", "task": task}));
+    desk.send(&request(&[&[system(DESK)][..], &list].concat(), &tools), &moved).await;
+    let got = desk
+        .send(&request(&[system(WORKSHOP), user(task)], &[tool("open_job", &["booking"])]), &says("jb_9"))
+        .await;
+    assert!(has_brief(&got, WORKSHOP).contains("KA 17 XR"));
+}
+
+#[tokio::test]
+async fn what_only_looks_like_a_transfer_is_left_alone() {
+    let lookalikes = [
+        tool("transfer_to_account", &["iban", "amount"]),
+        tool("handoff_notes", &["text"]),
+        tool("transfer_funds", &["amount"]),
+        tool("route_to_address", &["street", "city"]),
+        tool("escalate_to_priority", &["ticket", "level"]),
+        tool("delegate_to_calendar", &["event_id", "delegate_email"]),
+        tool("transfer_back_to_savings", &["amount"]),
+        tool("agent-list", &["filter"]),
+        tool("transfer_to_inventory", &["sku", "count"]),
+        tool("hand_over_to_courier", &["parcel", "weight"]),
+    ];
+    let desk = Desk::new();
+    for (n, tool) in lookalikes.iter().enumerate() {
+        let name = tool["function"]["name"].as_str().expect("a name");
+        let arguments = tool["function"]["parameters"]["properties"].clone();
+        let id = format!("c{n}");
+        let mut list =
+            vec![system("You are a bank's assistant."), user("Please do what I asked for, number 4.")];
+        let tools = [tool.clone()];
+        let sent = request(&list, &tools);
+        assert_eq!(desk.send(&sent, &calls(&id, name, &arguments)).await, sent);
+        list.extend([calls(&id, name, &arguments), result(&id, "done")]);
+        let sent = request(&list, &tools);
+        assert_eq!(desk.send(&sent, &says("It is done.")).await, sent, "{name}");
+        list[0] = system("You check what the other assistant did.");
+        let sent = request(&list, &[crate::proxy::inspect::tests::tool("audit", &["id"])]);
+        assert_eq!(desk.send(&sent, &says("It is fine.")).await, sent, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn observe_changes_nothing_and_keeps_the_shadow_brief() {
+    let desk = Desk::with(&[("SEAM_MODE", "observe")]);
+    play_sender(&desk, DESK).await;
+    let list = [&[system(WORKSHOP)][..], &before_transfer(), &transfer_pair()].concat();
+    let sent = request(&list, &workshop_tools());
+    assert_eq!(desk.send(&sent, &says("Bring it in.")).await, sent);
+    let ids: Vec<String> = (0..20).map(|n| fresh("seed", n)).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let records = desk.records(&ids).await;
+    assert!(records[0].brief.as_deref().is_some_and(|brief| brief.contains("bk_4471")));
+}
+
+#[tokio::test]
+async fn a_tenant_never_meets_anothers_record() {
+    let desk = Desk::new();
+    play_sender(&desk, DESK).await;
+    let receiver = request(&[system(WORKSHOP), opening()], &workshop_tools());
+    assert_eq!(desk.send_as("Bearer two", &receiver, &says("x")).await, receiver);
+    has_brief(&desk.send(&receiver, &says("x")).await, WORKSHOP);
+}
+
+#[tokio::test]
+async fn a_brief_that_stands_already_is_left_as_it_is() {
+    let outer = Desk::new();
+    let inner = Desk::new();
+    play_sender(&outer, DESK).await;
+    play_sender(&inner, DESK).await;
+    let list = [&[system(WORKSHOP)][..], &before_transfer(), &transfer_pair()].concat();
+    let once = outer.send(&request(&list, &workshop_tools()), &says("x")).await;
+    assert_eq!(inner.send(&once, &says("x")).await, once);
+}
+
+#[tokio::test]
+async fn of_two_transfers_in_one_reply_the_one_that_was_made_counts() {
+    let desk = Desk::new();
+    let tools = [&desk_tools()[..], &[tool("transfer_to_billing", &[])]].concat();
+    let list = before_transfer();
+    desk.send(&request(&[&[system(DESK)][..], &list[..1]].concat(), &tools), &list[1]).await;
+    let mut both = calls("c2", "transfer_to_workshop", &json!({}));
+    let second = calls("c3", "transfer_to_billing", &json!({}))["tool_calls"][0].clone();
+    both["tool_calls"].as_array_mut().expect("calls").push(second);
+    desk.send(&request(&[&[system(DESK)][..], &list].concat(), &tools), &both).await;
+    let refused = result("c3", "Multiple handoffs detected, ignoring this one.");
+    let taken = result("c2", r#"{"assistant": "workshop"}"#);
+    let list = [&[system(WORKSHOP)][..], &list, &[both, refused, taken]].concat();
+    let got = desk.send(&request(&list, &workshop_tools()), &says("Bring it in.")).await;
+    has_brief(&got, WORKSHOP);
+    assert_eq!(got["messages"].as_array().map(Vec::len), Some(1 + before_transfer().len()));
+}
