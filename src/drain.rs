@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::signal::unix;
 use tokio::sync::watch;
 
 /// How long what was cut off may take to say so to its clients.
@@ -149,18 +150,32 @@ impl Drop for Latch {
     }
 }
 
-/// Asks to end at every SIGTERM and SIGINT, for as long as it is polled.
-pub async fn obey_signals(drain: Drain) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => (),
-            _ = interrupt.recv() => (),
+/// The signals that ask to end: SIGTERM and SIGINT.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+}
+
+impl Signals {
+    /// Takes them over from here on. Done before anything is served, so that none of them
+    /// can end the process the hard way.
+    pub fn take() -> std::io::Result<Signals> {
+        let terminate = unix::signal(unix::SignalKind::terminate())?;
+        let interrupt = unix::signal(unix::SignalKind::interrupt())?;
+        Ok(Signals { terminate, interrupt })
+    }
+
+    /// Asks `drain` to end at every one of them, for as long as it is polled.
+    pub async fn obey(mut self, drain: Drain) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => (),
+                _ = self.interrupt.recv() => (),
+            }
+            drain.ask();
+            tracing::info!(phase = ?drain.phase(), "asked to end");
         }
-        drain.ask();
-        tracing::info!(phase = ?drain.phase(), "asked to end");
     }
 }
 

@@ -9,7 +9,8 @@ use tracing::info;
 use super::{Subcommand, USAGE, complain};
 use crate::app::{App, StartError};
 use crate::config::{Config, Source};
-use crate::{drain, telemetry};
+use crate::drain::Signals;
+use crate::telemetry;
 
 pub(super) const COMMAND: Subcommand = Subcommand {
     name: "serve",
@@ -49,11 +50,12 @@ enum Error {
 }
 
 async fn serve(config: &Config) -> Result<(), Error> {
+    let signals = Signals::take().map_err(Error::Signals)?;
     let app = App::bind(config).await?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
-        listen = %config.listen,
-        admin = %config.admin_listen,
+        listen = %shown(app.address()),
+        admin = %shown(app.admin_address()),
         upstream = %config.upstream,
         mode = ?config.mode,
         contract = ?config.contract,
@@ -62,9 +64,15 @@ async fn serve(config: &Config) -> Result<(), Error> {
     );
     let drain = app.drain();
     tokio::select! {
-        () = app.run() => Ok(()),
-        result = drain::obey_signals(drain) => result.map_err(Error::Signals),
+        () = app.run() => (),
+        () = signals.obey(drain) => (),
     }
+    Ok(())
+}
+
+/// The address that was bound: port 0 is another one by now.
+fn shown(address: std::io::Result<std::net::SocketAddr>) -> String {
+    address.map_or_else(|error| error.to_string(), |address| address.to_string())
 }
 
 fn runtime(threads: usize) -> std::io::Result<Runtime> {

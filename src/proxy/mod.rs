@@ -14,7 +14,10 @@ mod upgrade;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -66,10 +69,13 @@ impl Shell {
         request: Request<Incoming>,
     ) -> Result<Response<Reply>, Infallible> {
         self.telemetry.record(Event::Request);
-        Ok(match self.exchange(request).await {
-            Ok(reply) => reply,
-            Err(failure) => self.failed(&failure),
+        let mut exchange = pin!(self.exchange(request));
+        // The server polls once more when everything has to end: what has no reply yet gets this one.
+        let reply = poll_fn(|cx| {
+            if self.ending.is_up() { Poll::Ready(Err(Failure::Ending)) } else { exchange.as_mut().poll(cx) }
         })
+        .await;
+        Ok(reply.unwrap_or_else(|failure| self.failed(&failure)))
     }
 
     async fn exchange(self: &Arc<Self>, mut request: Request<Incoming>) -> Result<Response<Reply>, Failure> {

@@ -22,6 +22,7 @@ use crate::telemetry::Event;
 use crate::upstream::{self, Fault};
 
 /// What a client is sent.
+#[expect(clippy::large_enum_variant, reason = "nearly every reply is the large one")]
 pub(crate) enum Reply {
     /// Bytes of our own.
     Own(Full<Bytes>),
@@ -37,6 +38,8 @@ pub(crate) struct Passing {
     events: bool,
     /// Whether the client has whole events only so far.
     boundary: Boundary,
+    /// Breaks the connection at the next poll.
+    breaking: Option<Failure>,
     ended: bool,
 }
 
@@ -70,7 +73,14 @@ impl Reply {
 
     fn passing(shell: Arc<Shell>, head: &response::Parts, source: Source) -> Reply {
         let events = takes_events(head);
-        Reply::Upstream(Passing { source, shell, events, boundary: Boundary::default(), ended: false })
+        Reply::Upstream(Passing {
+            source,
+            shell,
+            events,
+            boundary: Boundary::default(),
+            breaking: None,
+            ended: false,
+        })
     }
 }
 
@@ -97,7 +107,9 @@ impl Body for Reply {
     fn is_end_stream(&self) -> bool {
         match self {
             Reply::Own(body) => body.is_end_stream(),
-            Reply::Upstream(passing) => passing.ended || passing.source.is_end_stream(),
+            Reply::Upstream(passing) => {
+                passing.breaking.is_none() && (passing.ended || passing.source.is_end_stream())
+            }
         }
     }
 
@@ -115,10 +127,10 @@ impl Body for Reply {
 impl Passing {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         if self.ended {
-            return Poll::Ready(None);
+            return Poll::Ready(self.breaking.take().map(Err));
         }
         if self.shell.ending.is_up() {
-            return Poll::Ready(Some(self.fail(Failure::Ending)));
+            return self.fail(Failure::Ending, cx);
         }
         let frame = match &mut self.source {
             Source::Straight(body) => Pin::new(body).poll_frame(cx),
@@ -135,7 +147,7 @@ impl Passing {
             }
             Poll::Ready(Some(Err(fault))) => {
                 let failure = Failure::Upstream(self.shell.upstream.authority().to_string(), fault);
-                Poll::Ready(Some(self.fail(failure)))
+                self.fail(failure, cx)
             }
             Poll::Ready(None) => {
                 self.ended = true;
@@ -148,15 +160,22 @@ impl Passing {
     /// The head is out: an event stream that stands between two events ends in
     /// an error event. Anything else breaks off, as it would without Seam: half
     /// an event cannot be taken back, and must not be made to look whole.
-    fn fail(&mut self, failure: Failure) -> Result<Frame<Bytes>, Failure> {
+    fn fail(
+        &mut self,
+        failure: Failure,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         self.ended = true;
         self.shell.telemetry.record(Event::ReplyBroken);
         warn!(reason = failure.code(), blame = ?failure.blame(), "a reply broke off: {}", failure.message());
         if self.events && self.boundary.is_between_events() {
-            Ok(Frame::data(failure.event()))
-        } else {
-            Err(failure)
+            return Poll::Ready(Some(Ok(Frame::data(failure.event()))));
         }
+        // An error ends the client's connection at once, with all that it has not been sent yet: what
+        // came before the break gets the time to be written.
+        self.breaking = Some(failure);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 

@@ -68,6 +68,13 @@ impl Body {
         Body { incoming, carrier, idle, held: None, over: false }
     }
 
+    /// Lets the connection go if there is nothing more to read.
+    pub(super) fn settle_if_over(&mut self, cx: &mut Context<'_>) {
+        if !self.over && self.incoming.is_end_stream() {
+            self.settle(cx);
+        }
+    }
+
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         if let Carrier::Line(line, _) = &mut self.carrier {
             line.drive(cx);
@@ -91,10 +98,8 @@ impl Body {
         while !self.over {
             match self.poll_incoming(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    if self.incoming.is_end_stream() {
-                        // With a told length nobody may ask again after the last byte.
-                        self.settle(cx);
-                    }
+                    // With a told length nobody may ask again after the last byte.
+                    self.settle_if_over(cx);
                     match frame.into_data() {
                         Ok(data) if data.is_empty() => continue,
                         Ok(data) if joined.takes(&data) => joined.push(data),

@@ -100,7 +100,14 @@ impl Line {
             },
             _ => Carrier::Line(self, Arc::clone(pool)),
         };
-        Ok(head.map(|incoming| Body::new(incoming, carrier, idle)))
+        let mut reply = head.map(|incoming| Body::new(incoming, carrier, idle));
+        // Nobody reads a body that is empty.
+        poll_fn(|cx| {
+            reply.body_mut().settle_if_over(cx);
+            Poll::Ready(())
+        })
+        .await;
+        Ok(reply)
     }
 
     /// One exchange that may end in a tunnel.

@@ -1,5 +1,14 @@
 //! The project's own tests against the built product. One binary.
 
+#![allow(clippy::unwrap_used, reason = "what a test stands on fails the test")]
+
+mod admin;
+mod cancellation;
+mod config;
 mod contract;
 mod docs;
+mod drain;
+mod failure;
+mod http2;
+mod pass_through;
 mod support;
