@@ -5,16 +5,16 @@ use std::process::{Command, Output};
 
 use seam::config::docs;
 
-/// The file has to be what the table makes; `SEAM_BLESS=1` writes it anew.
+/// The file has to be what the table makes; `UPDATE_DOCS=1` writes it anew.
 fn check(path: &str, expected: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    if std::env::var_os("SEAM_BLESS").is_some() {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, expected).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == expected,
-        "{} is not what the table makes: run the tests with SEAM_BLESS=1",
+        "{} is not what the table makes: run the tests with UPDATE_DOCS=1",
         path.display()
     );
 }
