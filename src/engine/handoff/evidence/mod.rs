@@ -109,6 +109,8 @@ pub struct Turn {
     pub text: Box<str>,
     /// Its place among all that happened.
     pub place: u32,
+    /// The words, folded.
+    pub(crate) words: Words,
 }
 
 /// A record of one call's result, in the list of all records of one name.
@@ -224,6 +226,18 @@ impl Evidence {
             .collect()
     }
 
+    /// Whether a text stands in some result, letter by letter; the newest results are searched, up to a bound.
+    pub(crate) fn results_mention(&self, text: &str) -> bool {
+        const BYTES: usize = 1 << 20;
+        let mut left = BYTES;
+        self.calls.iter().rev().any(|call| {
+            let result = call.result.whole();
+            let searched = left > 0;
+            left = left.saturating_sub(result.len());
+            searched && memchr::memmem::find(result.as_bytes(), text.trim().as_bytes()).is_some()
+        })
+    }
+
     /// The calls with this id, in order.
     pub(crate) fn with_id(&self, id: &str) -> &[u32] {
         self.by_id.get(id).map_or(&[], Vec::as_slice)
@@ -246,7 +260,7 @@ impl Evidence {
     }
 
     fn turn(&mut self, customer: bool, text: &str) {
-        self.turns.push(Turn { customer, text: text.into(), place: self.places });
+        self.turns.push(Turn { customer, text: text.into(), place: self.places, words: Words::of(text) });
     }
 
     fn call(

@@ -109,7 +109,7 @@ impl Records {
         std::iter::successors(Some(self.known(record)), |record| self.around(*record))
     }
 
-    fn has_name(&self, record: u32, hash: u64) -> bool {
+    pub(crate) fn has_name(&self, record: u32, hash: u64) -> bool {
         self.names_of(record).any(|name| name.hash == hash)
     }
 }

@@ -1,10 +1,13 @@
 //! The check: a claim against the evidence, without a model.
 
 mod check;
+mod contest;
 mod joined;
 mod prose;
 mod question;
+mod quote;
 mod resolve;
+mod statement;
 pub(crate) mod supersede;
 mod tell;
 
@@ -12,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use question::Question;
 
-use super::contract::Claim;
+use super::contract::{Claim, Source};
 use super::evidence::Evidence;
 use super::freshness::Freshness;
 use crate::engine::time::Timestamp;
@@ -117,21 +120,76 @@ pub fn verify(claims: Vec<Claim>, evidence: &Evidence, freshness: &Freshness, no
     claims.into_iter().map(|claim| fact(claim, evidence, freshness, now)).collect()
 }
 
-fn fact(claim: Claim, evidence: &Evidence, _freshness: &Freshness, _now: Timestamp) -> Fact {
-    let verdict = match Question::of(&claim, evidence) {
-        Some(question) => check::keyed(&claim, &question, evidence),
-        None => check::Verdict::new(Outcome::Uncheckable, "", None),
-    };
+fn fact(claim: Claim, evidence: &Evidence, freshness: &Freshness, now: Timestamp) -> Fact {
+    let (verdict, turn) = check(&claim, evidence);
     let seen = verdict.call.map(|call| evidence.seen(call));
-    Fact {
+    let as_of = seen.and_then(|seen| seen.as_of);
+    let mut fact = Fact {
         outcome: verdict.outcome,
-        why: tell::bounded(verdict.why),
+        why: verdict.why,
         call: seen.map(|seen| seen.id.to_string()),
         tool: seen.map(|seen| seen.name.to_string()),
-        as_of: seen.and_then(|seen| seen.as_of),
-        age: Age::Ageless,
+        as_of,
+        age: if verdict.call.is_some() { freshness.judge(&claim, as_of, now) } else { Age::Ageless },
         contested_by: Vec::new(),
         customer_only: false,
         claim,
+    };
+    if fact.outcome.holds() {
+        contest(&mut fact, verdict.place, turn, evidence);
+    } else {
+        only_customer(&mut fact, evidence);
+    }
+    fact.why = tell::bounded(fact.why);
+    fact
+}
+
+/// Checks a claim by where it is said to come from. The number is the customer's turn that has it.
+fn check(claim: &Claim, evidence: &Evidence) -> (check::Verdict, Option<u32>) {
+    match claim.source {
+        Some(Source::AgentInference) => {
+            (check::Verdict::new(Outcome::Uncheckable, "the sender's own conclusion", None), None)
+        }
+        Some(Source::CustomerUtterance) => quote::check(claim, evidence),
+        Some(Source::ToolResult) | None => match Question::of(claim, evidence) {
+            Some(question) => (check::keyed(claim, &question, evidence), None),
+            None => (statement::check(claim, evidence), None),
+        },
+    }
+}
+
+/// Looks for later words of the customer that speak against a fact that holds.
+fn contest(fact: &mut Fact, place: Option<supersede::Place>, turn: Option<u32>, evidence: &Evidence) {
+    let established = match (place, turn) {
+        (Some(place), _) => evidence.seen(place.call).place,
+        (None, Some(turn)) => turn,
+        (None, None) => return,
+    };
+    let standing = contest::Standing {
+        key: fact.claim.key.as_deref(),
+        value: &fact.claim.value.text,
+        place: established,
+        result: place,
+    };
+    let Some(against) = contest::against(&standing, evidence) else { return };
+    let own = turn.and_then(|turn| evidence.customer_turns().find(|own| own.place == turn));
+    fact.contested_by = own.into_iter().chain([against]).map(|turn| tell::words(&turn.text)).collect();
+    fact.outcome = Outcome::Contested;
+    fact.why = format!("the customer has since said \"{}\"; {}", tell::short(&against.text), fact.why);
+}
+
+/// Marks a fact for which a tool is cited and that only the customer has said.
+fn only_customer(fact: &mut Fact, evidence: &Evidence) {
+    let cites_tool = !matches!(fact.claim.source, Some(Source::CustomerUtterance | Source::AgentInference));
+    let unborne = matches!(
+        fact.outcome,
+        Outcome::NotFound | Outcome::NoSuchCall | Outcome::Unseen | Outcome::Uncheckable
+    );
+    if !cites_tool || !unborne || evidence.results_mention(&fact.claim.value.text) {
+        return;
+    }
+    if quote::said_by_customer(evidence, &fact.claim.value.text).is_some() {
+        fact.customer_only = true;
+        fact.why = format!("only the customer said so; {}", fact.why);
     }
 }

@@ -13,6 +13,11 @@ pub(super) fn short(text: &str) -> String {
     short
 }
 
+/// Somebody's words in one line, at most 300 bytes of them.
+pub(super) fn words(text: &str) -> String {
+    bounded(text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect())
+}
+
 /// A call by tool and id.
 pub(super) fn call(evidence: &Evidence, call: u32) -> String {
     let seen = evidence.seen(call);
