@@ -11,6 +11,7 @@ mod inspect;
 mod reply;
 mod request;
 mod upgrade;
+mod watched;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

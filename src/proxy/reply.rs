@@ -1,25 +1,23 @@
 //! The reply's body on its way to the client: passed as it comes, or through
 //! the exchange that watches it, and the honest end of one that breaks.
 
-use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::response;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use tracing::warn;
 
 use super::Shell;
 use super::error::Failure;
-use super::guard::caught;
 use super::inspect::Exchange;
+use super::watched::Watched;
 use crate::telemetry::Event;
-use crate::upstream::{self, Fault};
+use crate::upstream;
 
 /// What a client is sent.
 #[expect(clippy::large_enum_variant, reason = "nearly every reply is the large one")]
@@ -67,7 +65,9 @@ impl Reply {
         body: upstream::Body,
         exchange: Exchange,
     ) -> Reply {
-        let source = Source::Watched(Watched::new(Arc::clone(&shell), body, exchange));
+        let told = Arc::clone(&shell);
+        let watched = Watched::new(body, exchange, move |panicked| told.panicked("reply", panicked));
+        let source = Source::Watched(watched);
         Reply::passing(shell, head, source)
     }
 
@@ -215,139 +215,6 @@ impl Boundary {
     }
 }
 
-/// A body that goes through its exchange.
-///
-/// One state machine for the whole of the reply is allocated once. It runs
-/// inside whoever reads the body, hands out frames through `out`, and goes on
-/// only once those are taken.
-struct Watched {
-    work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    out: Out,
-}
-
-/// Frames between the work and the reader of the body; never held across a poll.
-#[derive(Clone, Default)]
-struct Out(Arc<Mutex<Queue>>);
-
-type Queue = VecDeque<Result<Frame<Bytes>, Fault>>;
-
-impl Watched {
-    fn new(shell: Arc<Shell>, body: upstream::Body, exchange: Exchange) -> Watched {
-        let out = Out::default();
-        let work = Box::pin(watch(shell, body, exchange, out.clone()));
-        Watched { work: Some(work), out }
-    }
-
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
-        loop {
-            if let Some(frame) = self.out.queue().pop_front() {
-                return Poll::Ready(Some(frame));
-            }
-            let Some(work) = &mut self.work else { return Poll::Ready(None) };
-            match work.as_mut().poll(cx) {
-                Poll::Ready(()) => self.work = None,
-                Poll::Pending if self.out.queue().is_empty() => return Poll::Pending,
-                Poll::Pending => (),
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.work.is_none() && self.out.queue().is_empty()
-    }
-}
-
-impl Out {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hands out data and waits until it is taken.
-    async fn send(&self, chunks: impl IntoIterator<Item = Bytes>) {
-        let frames = chunks.into_iter().filter(|chunk| !chunk.is_empty()).map(|chunk| Ok(Frame::data(chunk)));
-        self.queue().extend(frames);
-        // No waker: whoever takes the frames polls again by itself.
-        poll_fn(|_| if self.queue().is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
-    }
-}
-
-async fn watch(shell: Arc<Shell>, mut body: upstream::Body, exchange: Exchange, out: Out) {
-    let mut watcher = Watcher { shell, exchange: Some(exchange), withheld: Withheld::default() };
-    let mut last = None;
-    while let Some(frame) = body.frame().await {
-        match frame.map(Frame::into_data) {
-            Ok(Ok(data)) => out.send(watcher.push(data).await).await,
-            // Trailers, or the break: nothing comes after it.
-            Ok(Err(trailers)) => last = Some(Ok(trailers)),
-            Err(fault) => last = Some(Err(fault)),
-        }
-    }
-    let clean = !matches!(last, Some(Err(_)));
-    out.send(watcher.finish(clean).await).await;
-    out.queue().extend(last);
-}
-
-/// An exchange that cannot hurt: when it panics, what it held goes on as it came.
-struct Watcher {
-    shell: Arc<Shell>,
-    /// Gone once it has panicked.
-    exchange: Option<Exchange>,
-    withheld: Withheld,
-}
-
-impl Watcher {
-    async fn push(&mut self, data: Bytes) -> Vec<Bytes> {
-        let Some(exchange) = &mut self.exchange else { return vec![data] };
-        self.withheld.came(data.clone());
-        match caught(exchange.push(data)).await {
-            Ok(chunks) => {
-                self.withheld.left(&chunks);
-                chunks
-            }
-            Err(panicked) => self.give_up(&panicked),
-        }
-    }
-
-    async fn finish(&mut self, clean: bool) -> Vec<Bytes> {
-        let Some(exchange) = &mut self.exchange else { return Vec::new() };
-        match caught(exchange.finish(clean)).await {
-            Ok(chunks) => chunks,
-            Err(panicked) => self.give_up(&panicked),
-        }
-    }
-
-    fn give_up(&mut self, panicked: &super::guard::Panicked) -> Vec<Bytes> {
-        self.exchange = None;
-        self.shell.panicked("reply", panicked);
-        std::mem::take(&mut self.withheld.0).into()
-    }
-}
-
-/// What went into an exchange and has not come out.
-#[derive(Default)]
-struct Withheld(VecDeque<Bytes>);
-
-impl Withheld {
-    fn came(&mut self, data: Bytes) {
-        self.0.push_back(data);
-    }
-
-    /// As much as `chunks` hold has come out, in the order in which it went in.
-    fn left(&mut self, chunks: &[Bytes]) {
-        let mut gone: usize = chunks.iter().map(Bytes::len).sum();
-        while gone > 0
-            && let Some(first) = self.0.front_mut()
-        {
-            let part = gone.min(first.len());
-            bytes::Buf::advance(first, part);
-            gone -= part;
-            if first.is_empty() {
-                self.0.pop_front();
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -369,15 +236,5 @@ mod tests {
         check(&["data: 1\n"], false);
         check(&["data: 1\r\n"], false);
         check(&["data: 1\n\ndata"], false);
-    }
-
-    #[test]
-    fn what_is_withheld_is_what_went_in_and_did_not_come_out() {
-        let mut withheld = Withheld::default();
-        withheld.came(Bytes::from_static(b"abc"));
-        withheld.left(&[]);
-        withheld.came(Bytes::from_static(b"def"));
-        withheld.left(&[Bytes::from_static(b"abcd")]);
-        assert_eq!(withheld.0, [Bytes::from_static(b"ef")]);
     }
 }
