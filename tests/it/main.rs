@@ -6,6 +6,7 @@ mod admin;
 mod cancellation;
 mod config;
 mod contract;
+mod demo;
 mod docs;
 mod drain;
 mod failure;

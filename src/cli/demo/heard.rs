@@ -61,3 +61,23 @@ impl Visit for Fields {
 
     fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::Telemetry;
+
+    #[test]
+    fn what_telemetry_logs_of_a_finding_is_heard_once() {
+        let heard = Heard::default();
+        let finding = Finding::new(Code::FactNotConfirmed, "extensions", "not_found");
+        {
+            let _listening = heard.listen();
+            let telemetry = Telemetry::default();
+            telemetry.finding(&finding);
+            telemetry.finding(&finding);
+        }
+        Telemetry::default().finding(&finding);
+        assert_eq!(heard.take(), [finding]);
+        assert_eq!(heard.take(), []);
+    }
+}

@@ -195,8 +195,8 @@ fn as_json(played: &[Played]) -> serde_json::Value {
     let scenes = played.iter().map(|played| {
         json!({
             "scene": played.scene.title,
-            "without": {"messages": played.without.messages},
-            "with": {"messages": played.with.messages},
+            "without_seam": {"messages": played.without.messages},
+            "with_seam": {"messages": played.with.messages},
             "brief": played.with.brief(),
             "findings": played.findings,
             "tokens": {"before": played.without.tokens, "after": played.with.tokens},

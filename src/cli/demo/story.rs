@@ -59,15 +59,15 @@ pub(super) const SCENES: [&Scene; 2] = [&BICYCLE, &LIBRARY];
 
 const BICYCLE: Scene = Scene {
     title: "The sender says nothing",
-    about: "The desk of a bicycle workshop finds a repair, is told what the customer does not want, and transfers \
-            with transfer_to_workshop({}). Replies are streamed. The client shows the workshop the whole history.",
+    about: "The desk of a bicycle workshop finds a repair, is told what the customer does not want, notes it, and \
+            transfers with transfer_to_workshop({}). Replies are streamed. The client shows the workshop the whole history.",
     delivery: Delivery::Streamed,
     history: History::Whole,
     sender: Agent {
         name: "desk",
         instructions: "You are the desk of a bicycle workshop. Find the customer's repair. What concerns the work \
                        itself goes to the workshop.",
-        tools: r#"[{"type":"function","function":{"name":"find_repair","description":"Find a repair by its ticket.","parameters":{"type":"object","properties":{"ticket":{"type":"string"}},"required":["ticket"]}}},{"type":"function","function":{"name":"transfer_to_workshop","description":"Hand the conversation to the workshop.","parameters":{"type":"object","properties":{}}}}]"#,
+        tools: r#"[{"type":"function","function":{"name":"find_repair","description":"Find a repair by its ticket.","parameters":{"type":"object","properties":{"ticket":{"type":"string"}},"required":["ticket"]}}},{"type":"function","function":{"name":"update_repair","description":"Put a note on a repair.","parameters":{"type":"object","properties":{"ticket":{"type":"string"},"note":{"type":"string"}},"required":["ticket","note"]}}},{"type":"function","function":{"name":"transfer_to_workshop","description":"Hand the conversation to the workshop.","parameters":{"type":"object","properties":{}}}}]"#,
     },
     receiver: Agent {
         name: "workshop",
@@ -80,10 +80,13 @@ const BICYCLE: Scene = Scene {
         "All right. Please do not fit a used wheel, and do not spend more than 160 EUR without asking me. Can it be \
          done any sooner?",
     ],
-    results: &[(
-        "find_repair",
-        r#"{"ticket":"W-318","bike":"green touring bike","state":"waiting for a rear wheel","quote":142.50,"currency":"EUR","promised":"2026-05-12"}"#,
-    )],
+    results: &[
+        (
+            "find_repair",
+            r#"{"ticket":"W-318","bike":"green touring bike","state":"waiting for a rear wheel","quote":142.50,"currency":"EUR","promised":"2026-05-12"}"#,
+        ),
+        ("update_repair", r#"{"saved":true}"#),
+    ],
     answers: &[
         Answer { text: None, call: Some(["call_desk_1", "find_repair", r#"{"ticket":"W-318"}"#]) },
         Answer {
@@ -93,8 +96,12 @@ const BICYCLE: Scene = Scene {
             call: None,
         },
         Answer {
+            text: None,
+            call: Some(["call_desk_2", "update_repair", r#"{"ticket":"W-318","note":"new wheel only"}"#]),
+        },
+        Answer {
             text: Some("I am passing you to the workshop."),
-            call: Some(["call_desk_2", "transfer_to_workshop", "{}"]),
+            call: Some(["call_desk_3", "transfer_to_workshop", "{}"]),
         },
         Answer {
             text: Some(
