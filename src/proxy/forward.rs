@@ -10,9 +10,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 const HOP_BY_HOP: [HeaderName; 4] =
     [CONNECTION, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")];
 
-/// The head of a request as upstream gets it; host and framing are upstream's to add.
-pub(crate) fn request_headers(client: &HeaderMap, version: Version) -> HeaderMap {
-    let mut onward = HeaderMap::with_capacity(client.len() + 1);
+/// The head of a request as upstream gets it, `host` first; the framing is upstream's to add.
+pub(crate) fn request_headers(client: &HeaderMap, version: Version, host: &HeaderValue) -> HeaderMap {
+    let mut onward = HeaderMap::with_capacity(client.len() + 2);
+    onward.insert(HOST, host.clone());
     let named = Named::of(client);
     let is_chunked = client.contains_key(TRANSFER_ENCODING);
     for (name, value) in client {
@@ -129,7 +130,10 @@ mod tests {
     }
 
     fn check_request(client: &[&str], version: Version, expected: &[&str]) {
-        assert_eq!(lines(&request_headers(&map(client), version)), expected);
+        let host = HeaderValue::from_static("upstream");
+        let found = lines(&request_headers(&map(client), version, &host));
+        assert_eq!(found[0], "host: upstream");
+        assert_eq!(found[1..], *expected);
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Shell {
 
     /// The request as upstream gets it.
     fn onward(&self, client: &head::Parts, body: Outgoing) -> Result<Request<Outgoing>, Failure> {
-        let mut headers = forward::request_headers(&client.headers, client.version);
+        let mut headers = forward::request_headers(&client.headers, client.version, self.upstream.host());
         if headers.contains_key(http::header::CONTENT_LENGTH)
             && let Some(length) = body.size_hint().exact()
         {

@@ -96,6 +96,11 @@ impl Upstream {
         &self.base.authority
     }
 
+    /// What stands in the `Host` header of a request to it.
+    pub(crate) fn host(&self) -> &HeaderValue {
+        &self.host
+    }
+
     /// Where a request for `target` goes: as it is, with the base URL's path
     /// put in front unless it begins with it.
     pub(crate) fn target(&self, target: &Uri) -> Option<PathAndQuery> {
@@ -107,7 +112,7 @@ impl Upstream {
     }
 
     /// Sends a request whose head is made for the way onward (see `proxy::forward`),
-    /// its URI a path alone and without `Host`, and gives the reply as soon as its
+    /// its URI a path alone, and gives the reply as soon as its
     /// head came. Dropping the future, or the reply's body, ends the exchange.
     pub(crate) async fn send(&self, mut request: Request<Outgoing>) -> Result<Response<Body>, Fault> {
         let mut resent = false;

@@ -217,6 +217,41 @@ async fn replies_without_a_body_have_none() {
 }
 
 #[tokio::test]
+async fn a_reply_to_head_may_promise_a_body_of_any_framing() {
+    let request = "HEAD /v1/models HTTP/1.1\r\nhost: s\r\n\r\n";
+    let (_, got) = exchange(request, "HTTP/1.1 200 OK\r\nx-a: 1\r\ntransfer-encoding: chunked\r\n\r\n").await;
+    assert_eq!(got.header("content-length"), None, "no length is made up");
+    let (_, got) = exchange(request, "HTTP/1.1 200 OK\r\nx-a: 1\r\n\r\n").await;
+    assert_eq!(got.head, ["x-a: 1"]);
+}
+
+#[tokio::test]
+async fn any_method_may_have_a_body() {
+    for method in ["GET", "DELETE", "PATCH", "OPTIONS", "BREW"] {
+        let told = format!("{method} /v1/x HTTP/1.1\r\nhost: s\r\ncontent-length: 2\r\n\r\nok");
+        let chunked = format!(
+            "{method} /v1/x HTTP/1.1\r\nhost: s\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+        );
+        for request in [told, chunked] {
+            let (received, got) = exchange(request, plain("", b"done")).await;
+            assert_eq!((received.body.as_slice(), got.text().as_str()), (&b"ok"[..], "done"), "{method}");
+        }
+    }
+    let (received, _) = exchange(post("/v1/x", "", b""), plain("", b"")).await;
+    assert_eq!(received.header("content-length"), Some("0"));
+}
+
+#[tokio::test]
+async fn an_http10_client_is_served() {
+    let upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    upstream.replies([chunked_head(""), chunk(b"old"), b"0\r\n\r\n".to_vec()].concat());
+    let mut client = seam.client().await;
+    let got = client.exchange("GET /v1/models HTTP/1.0\r\n\r\n").await;
+    assert_eq!((got.status, got.text().as_str(), got.header("transfer-encoding")), (200, "old", None));
+}
+
+#[tokio::test]
 async fn a_connection_serves_one_exchange_after_another() {
     let mut upstream = Upstream::start().await;
     let seam = Seam::start(&upstream.url()).await;
@@ -393,4 +428,46 @@ async fn a_tunnel_through_seam_is_not_to_be_had() {
     let seam = Seam::start(&upstream.url()).await;
     let got = seam.exchange("CONNECT example.org:443 HTTP/1.1\r\nhost: example.org\r\n\r\n").await;
     assert_eq!((got.status, got.error_code().as_str()), (405, "seam_no_forward_proxy"));
+}
+
+/// Bytes cut into pieces at random.
+fn pieces(data: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (data.len() + 1)).collect();
+    cuts.extend([0, data.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|pair| data[pair[0]..pair[1]].to_vec()).filter(|piece| !piece.is_empty()).collect()
+}
+
+#[test]
+fn any_bytes_in_any_chunks_are_the_same_both_ways() {
+    use proptest::prelude::*;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (upstream, seam) = runtime.block_on(async {
+        let upstream = Upstream::start().await;
+        let seam = Seam::start(&upstream.url()).await;
+        (std::cell::RefCell::new(upstream), seam)
+    });
+    let body = || proptest::collection::vec(any::<u8>(), 0..30_000);
+    let cuts = || proptest::collection::vec(any::<usize>(), 0..40);
+    let path = proptest::sample::select(vec!["/v1/chat/completions", "/v1/responses", "/v1/files"]);
+    let kind = proptest::sample::select(vec!["text/event-stream", "application/json", "audio/mpeg"]);
+    let strategy = (body(), cuts(), body(), cuts(), path, kind);
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(100));
+    let result = runner.run(&strategy, |(sent, sent_cuts, answer, answer_cuts, path, kind)| {
+        let mut request =
+            format!("POST {path} HTTP/1.1\r\nhost: s\r\ntransfer-encoding: chunked\r\n\r\n").into_bytes();
+        pieces(&sent, &sent_cuts).iter().for_each(|piece| request.extend(chunk(piece)));
+        request.extend(b"0\r\n\r\n");
+        let mut steps = vec![Step::Send(chunked_head(&format!("content-type: {kind}\r\n")))];
+        steps.extend(pieces(&answer, &answer_cuts).iter().map(|piece| Step::Send(chunk(piece))));
+        steps.push(Step::Send(b"0\r\n\r\n".to_vec()));
+        let mut upstream = upstream.borrow_mut();
+        upstream.then(steps);
+        let (got, received) =
+            runtime.block_on(async { (seam.exchange(request).await, upstream.request().await) });
+        prop_assert!(received.body == sent, "the request");
+        prop_assert!(got.whole && got.body == answer, "the reply");
+        Ok(())
+    });
+    result.unwrap();
 }
