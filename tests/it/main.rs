@@ -13,3 +13,4 @@ mod failure;
 mod http2;
 mod pass_through;
 mod support;
+mod verifier;

@@ -222,21 +222,44 @@ impl Finder<'_> {
     fn call(&mut self, result: &Document) {
         self.records.records.push(Record { node: 0, parent: 0, how: How::Call, day: 0 });
         let whole = result.whole();
-        for index in 0..self.wanted.len() {
-            let (node, hash) = self.wanted[index];
-            let key = self.arguments.node(node).key;
+        let mut named: Vec<(u32, u32)> = Vec::new();
+        for (node, hash) in &self.wanted {
+            let key = self.arguments.node(*node).key;
             let entry = &self.keys[key];
-            let slice = entry.names()
-                || entry.class == Class::Name
-                || entry.words.iter().any(|word| PLACES.contains(&word) || word == "date" || word == "day");
-            if entry.names() || entry.class == Class::Name {
-                let text = self.arguments.value(node);
-                self.name(0, key, &text, node);
+            let score = self.argument_score(*node);
+            if score > 0 {
+                named.push((score, *node));
             }
-            if slice && !whole.contains(self.arguments.raw(node)) {
-                self.records.slices.push(Slice { key, hash });
+            let place =
+                entry.words.iter().any(|word| PLACES.contains(&word) || word == "date" || word == "day");
+            if (score > 0 || place)
+                && memchr::memmem::find(whole.as_bytes(), self.arguments.raw(*node).as_bytes()).is_none()
+            {
+                self.records.slices.push(Slice { key, hash: *hash });
             }
         }
+        // The argument that names what the tool is for comes first.
+        named.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        for (_, node) in named {
+            let text = self.arguments.value(node);
+            self.name(0, self.arguments.node(node).key, &text, node);
+        }
+    }
+
+    /// How well an argument names what a call is about; 0 is not at all.
+    fn argument_score(&self, node: u32) -> u32 {
+        let at = self.arguments.node(node);
+        let key = &self.keys[at.key];
+        let tool = key.words.iter().any(|word| self.tool.has(word));
+        let class = match key.class {
+            Class::Id => 4,
+            Class::Number => 3,
+            Class::Name => 2,
+            _ if at.kind == Kind::Text && is_identifier(self.arguments.raw(node)) => 1,
+            _ if at.kind == Kind::Text && tool && at.len <= 48 => 1,
+            _ => return 0,
+        };
+        class + if tool { 8 } else { 0 }
     }
 
     /// The record that an object is, if it has an identity of its own.
@@ -248,6 +271,8 @@ impl Finder<'_> {
         let mut names: [Option<u32>; 4] = [None; 4];
         let mut named = 0;
         let mut day = None;
+        let mut like: Option<u32> = None;
+        let mut first: Option<u32> = None;
         let mut places = 0u32;
         for child in result.children(index).take(64) {
             let node = result.node(child);
@@ -267,11 +292,34 @@ impl Finder<'_> {
                     named += 1;
                 }
                 Class::Day => day = Some(child),
+                _ if node.kind == Kind::Text && !node.escaped => {
+                    like = like.or_else(|| is_identifier(result.raw(child)).then_some(child));
+                    first = first.or((places == 1).then_some(child));
+                }
                 _ => {}
             }
         }
         let map_key = self.map_key(result, index);
         let is_core = index == self.core;
+        if best.is_none() && !map_key {
+            // Without a field that says so, an element of a list is known by what looks like an identifier,
+            // by a name, or by what it begins with; a whole result only by what was asked for.
+            let asked = || {
+                let hash = |child: u32| fold::hash(&Words::of(&result.value(child)).text);
+                result.children(index).take(64).filter(|child| result.node(*child).kind == Kind::Text).find(
+                    |child| {
+                        is_identifier(result.raw(*child))
+                            && self.wanted.iter().any(|(_, wanted)| *wanted == hash(*child))
+                    },
+                )
+            };
+            let own = match (is_core, element) {
+                (true, _) => asked(),
+                (false, true) => like.or(if named == 0 { first } else { None }),
+                (false, false) => None,
+            };
+            best = own.map(|child| (child, 1));
+        }
         let opens = best.is_some() || map_key || (named > 0 && (element && !is_core));
         if !opens {
             return None;
@@ -402,6 +450,20 @@ impl Finder<'_> {
             }
         }
     }
+}
+
+/// Whether a text looks like an identifier: one word with a digit that is neither amount, day nor time.
+fn is_identifier(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'#' | b':' | b'/' | b'.');
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let letters = bytes.iter().any(u8::is_ascii_alphabetic);
+    let day = digits >= 6 && bytes.iter().filter(|b| matches!(b, b'-' | b'/' | b':' | b'.')).count() >= 2;
+    (3..=48).contains(&bytes.len())
+        && digits > 0
+        && bytes.iter().all(plain)
+        && (letters && !day || digits >= 5 && digits == bytes.len())
+        && !bytes.ends_with(b"%")
 }
 
 fn last_word(words: &Words) -> &str {

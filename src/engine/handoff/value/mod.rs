@@ -17,7 +17,14 @@ pub(crate) fn same_node(a: &Document, node: u32, b: &Document, other: u32) -> bo
         return true;
     }
     if !a.is_leaf(node) || !b.is_leaf(other) {
-        return a.raw(node).split_whitespace().eq(b.raw(other).split_whitespace());
+        return squeezed(a.raw(node)).eq(squeezed(b.raw(other)));
     }
     Sought::of_text(&a.value(node)).matches_text(&b.value(other)).is_some()
+}
+
+/// A printed list or object without what printers differ in: white space, quotes, the case of literals.
+fn squeezed(raw: &str) -> impl Iterator<Item = char> + '_ {
+    raw.chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, '"' | '\'' | '\\'))
+        .map(|c| c.to_ascii_lowercase())
 }

@@ -83,7 +83,7 @@ fn bare_key(question: &Question, evidence: &Evidence, call: u32) -> bool {
         return false;
     }
     // Either the tool's name bears the key, or it says nothing about it.
-    key & !(said | question.apart_kinds()) == 0 || key & tool == 0
+    key & !(said | question.kinds) == 0 || key & tool == 0
 }
 
 /// An expression among the arguments has to stand in the key as it is, signs and all.

@@ -38,8 +38,8 @@ pub(crate) struct Question {
     pub(crate) required: Marks,
     /// Words that say nothing.
     pub(crate) fillers: Marks,
-    /// Words that stand alone in their part of the key, where a kind of record would stand.
-    pub(crate) apart: Marks,
+    /// Words of a record that is described in a text of its own; not all of them name it.
+    pub(crate) free: Marks,
     /// Words before a record's name, where its kind stands: `booking` in `booking_A1_status`.
     pub(crate) kinds: Marks,
     /// The key and its record as written.
@@ -65,7 +65,11 @@ impl Question {
         }
         let fillers = marks(&words, |word| FILLERS.contains(&word) || is_currency(word));
         let (keys, named) = windows(key, &words, key_words, fillers);
-        let names = names(&words, evidence);
+        // Words that are a key of the run are that, not some record's name.
+        let known =
+            keys.iter().find(|window| !evidence.keys.spelled(words.window((*window).clone())).is_empty());
+        let known = known.cloned().unwrap_or(0..0);
+        let names = names(&words, evidence, &known);
         let mut required = marks(&words, |word| word.bytes().any(|b| b.is_ascii_digit()));
         for (range, _) in &names {
             required |= range_marks(range);
@@ -74,13 +78,8 @@ impl Question {
             .filter(|index| required >> index & 1 == 1)
             .fold(0, |marks, index| marks | range_marks(&(index.saturating_sub(2)..index)));
         required |= proper(&raw, &words) & !kinds;
-        let apart = apart(key, &words, key_words);
-        Some(Question { words, keys, named, names, required, fillers, apart, kinds, raw })
-    }
-
-    /// Words where a kind of record may stand.
-    pub(crate) fn apart_kinds(&self) -> Marks {
-        (self.apart & !range_marks(&self.named)) | self.kinds
+        let free = range_marks(&(key_words..words.len()));
+        Some(Question { words, keys, named, names, required, fillers, free, kinds, raw })
     }
 
     /// All words.
@@ -170,14 +169,15 @@ fn windows(key: &str, words: &Words, count: usize, fillers: Marks) -> (Vec<Range
 }
 
 /// The windows that name a record of the run, the longest first from the left.
-fn names(words: &Words, evidence: &Evidence) -> Vec<(Range<usize>, u64)> {
+fn names(words: &Words, evidence: &Evidence, key: &Range<usize>) -> Vec<(Range<usize>, u64)> {
     let mut found = Vec::new();
     let mut start = 0;
     while start < words.len() {
         let longest = NAME_WORDS.min(words.len() - start);
         let name = (1..=longest).rev().find_map(|len| {
             let hash = fold::hash(words.window(start..start + len));
-            let named = evidence.is_name(hash) && !(len == 1 && words.word(start).len() < 2);
+            let is_key = start < key.end && key.start < start + len;
+            let named = !is_key && evidence.is_name(hash) && !(len == 1 && words.word(start).len() < 2);
             named.then_some((start..start + len, hash))
         });
         match name {
@@ -189,21 +189,6 @@ fn names(words: &Words, evidence: &Evidence) -> Vec<(Range<usize>, u64)> {
         }
     }
     found
-}
-
-/// Words that are a dotted part of their own.
-fn apart(key: &str, words: &Words, count: usize) -> Marks {
-    let mut found = 0;
-    let mut at = 0;
-    for part in key.split(['.', '/', ':', '>']) {
-        let len = Words::of(part).len();
-        if len == 1 && at < count {
-            found |= 1 << at.min(63);
-        }
-        at += len;
-    }
-    // What `of` says is the record, not the key.
-    (count..words.len()).fold(found, |found, index| found | 1 << index.min(63))
 }
 
 /// Proper names: capitalised words behind the first `of` or dot, or in the record's name.

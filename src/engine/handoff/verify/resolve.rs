@@ -234,7 +234,7 @@ impl Resolver<'_> {
                 }
             }
             if at.kind == Kind::Object {
-                strong |= self.record_marks(node, candidate.node);
+                strong |= self.record_marks(node, candidate.key | strong | call);
                 inside |= named.contains(&node);
                 let own = &self.seen.records.records[at.record as usize];
                 crossed += u32::from(own.node == node && own.how != How::Nowhere && !inside);
@@ -250,7 +250,7 @@ impl Resolver<'_> {
         }
         let unsaid = question.all() & !said;
         // A word beside the key that nothing bears makes it another key: `refund_status` is not `status`.
-        let beside = unsaid & (range_marks(&question.named) | !question.apart) & !question.kinds;
+        let beside = unsaid & !question.free & !question.kinds;
         if beside != 0 && !self.excused(candidate, beside) {
             return None;
         }
@@ -291,7 +291,7 @@ impl Resolver<'_> {
     }
 
     /// The words that an object bears: its names as a record, and its fields that name something.
-    fn record_marks(&self, node: u32, candidate: u32) -> Marks {
+    fn record_marks(&self, node: u32, said: Marks) -> Marks {
         let question = self.question;
         let mut found = 0;
         let result = &self.seen.result;
@@ -306,10 +306,10 @@ impl Resolver<'_> {
                 }
             }
         }
-        if question.required & !found == 0 {
+        if question.all() & !(said | found | question.fillers) == 0 {
             return found;
         }
-        for child in result.children(node).take(FIELDS).filter(|child| *child != candidate) {
+        for child in result.children(node).take(FIELDS) {
             if result.is_leaf(child) {
                 found |= self.value_marks(result, child);
             }
