@@ -62,6 +62,8 @@ QUIET = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "OPENAI_API_KEY": "sk
          "ANONYMIZED_TELEMETRY": "false", "AGNO_TELEMETRY": "false"}
 BRIEF = "[Seam handoff "
 TRANSFER = re.compile(r"transfer_to|handoff|transfer_back")
+# Clients that begin each customer turn in a new conversation: what an earlier turn established is in another run.
+FORGETFUL = ("strands",)
 
 
 class Process:
@@ -129,9 +131,24 @@ def text(content):
     return content if isinstance(content, str) else "\n".join(p.get("text", "") for p in content or [])
 
 
+OWN_TOOL = {"lookup_order": "triage", "issue_refund": "refunds", "send_notification": "notifications"}
+
+
 def agent_of(body):
-    found = re.findall(r"You are the (\w+) agent", " ".join(text(m["content"]) for m in body["messages"] if m["role"] == "system"))
-    return found[-1] if found else "?"
+    """By its own tool: pydantic-ai leaves the sender's system text in place."""
+    for tool in body.get("tools") or []:
+        for name, agent in OWN_TOOL.items():
+            if tool["function"]["name"].endswith(name):
+                return agent
+    return "?"
+
+
+def transfers_to(row, agent):
+    """Whether the reply of an exchange transfers to this agent, by name or by argument."""
+    body = row["response"]["body"]
+    names = row["mock_decision"]["calls"]
+    said = body if isinstance(body, str) else json.dumps(body)
+    return any(TRANSFER.search(name) and (agent in name or agent in said) for name in names)
 
 
 def faults(messages):
@@ -164,7 +181,7 @@ def receivers(rows):
         if agent == entry:
             earlier = rows[k - 1] if k else None
             other = earlier is not None and agent_of(earlier["request"]["body"]) != agent
-            back = other and any("triage" in call for call in earlier["mock_decision"]["calls"])
+            back = other and transfers_to(earlier, agent)
             invented = any(c["function"]["name"].startswith("transfer_back") for m in row["request"]["body"]["messages"][-2:]
                            for c in m.get("tool_calls") or [])
             if other:
@@ -184,12 +201,16 @@ def check(case, direct, seam):
         plain, got = d["request"]["body"], s["request"]["body"]
         at = f"request {k + 1} ({agent})"
         if not received:
+            # agent-framework offers its transfer tools in another order from run to run.
+            for body in (plain, got):
+                body["tools"] = sorted(body.get("tools") or [], key=json.dumps)
             if plain != got:
                 bad.append(f"{at}: a sender's request was changed")
             continue
         briefs += 1
         head = got["messages"][0]
-        own = text(plain["messages"][0]["content"])
+        leading = [text(m["content"]) for m in plain["messages"] if m["role"] == "system"]
+        own = leading[-1]
         slot = text(head["content"])
         if head["role"] != plain["messages"][0]["role"] or type(head["content"]) is not type(plain["messages"][0]["content"]):
             bad.append(f"{at}: the system message changed its role or form")
@@ -197,7 +218,9 @@ def check(case, direct, seam):
             bad.append(f"{at}: no brief behind its own instructions")
             continue
         brief = slot[len(own):]
-        if "ord_1001" not in brief or "lookup_order" not in brief and "call_" not in brief:
+        first_turn = len([m for m in plain["messages"] if m["role"] == "user"]) < 2 and agent == "refunds"
+        if (first_turn or not case[0].startswith(FORGETFUL)) and (
+                "ord_1001" not in brief or "lookup_order" not in brief and "call_" not in brief):
             bad.append(f"{at}: ord_1001 is not established with its provenance")
         if any(TRANSFER.search(c["function"]["name"]) for m in got["messages"] for c in m.get("tool_calls") or []):
             bad.append(f"{at}: a transfer is left in the list")
@@ -210,7 +233,8 @@ def check(case, direct, seam):
             bad.append(f"{at}: the beginning differs from the holder's turn before")
         last[hop], last[hop, 0] = got["messages"], plain["messages"]
         for key in plain:
-            if key != "messages" and plain[key] != got.get(key):
+            same = (lambda v: sorted(json.dumps(t) for t in v)) if key == "tools" else (lambda v: v)
+            if key != "messages" and same(plain[key]) != same(got.get(key)):
                 bad.append(f"{at}: field {key} changed")
     if not briefs:
         bad.append("no receiver got a brief")

@@ -203,8 +203,8 @@ fn rewrite_for_holder(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) ->
     let voices = reading.voices(&run);
     let foreign = held.sender.map(|sender| &run.agents[sender].print);
     let ends = ends.unwrap_or(Ends { taken_up: 0, filtered: 0 });
-    let rebuilt = rebuild::rebuild(reading, &voices, ends, foreign, &held.put_back, at.policy);
-    let plan = rebuilt.with_brief(text);
+    let rebuilt = rebuild::rebuild(reading, &voices, ends, foreign, at.policy);
+    let plan = rebuilt.with(text, &held.put_back);
     Decision {
         action: Action::Rewrite(Box::new(plan)),
         changed: false,

@@ -9,7 +9,7 @@ use crate::engine::custody::run::{Boundary, Fit, Holder, Run, TURNS, Transfer, T
 use crate::engine::handoff::compose::{self, Composed};
 use crate::engine::handoff::derive::Wants;
 use crate::engine::handoff::detect::{Destination, Spelled, is_confirmation};
-use crate::engine::handoff::rebuild::{self, Ends, Rebuilt};
+use crate::engine::handoff::rebuild::{self, Ends, Lacks, Rebuilt};
 use crate::engine::handoff::speaker::{Speaker, Voice};
 use crate::engine::handoff::{brief, transcript};
 use crate::engine::hash;
@@ -164,18 +164,21 @@ fn with_log(
         return Decision::forward(Pass::NoContract, Some(run), true);
     }
     let end = set_boundary(transfer, reading);
-    if !reading.view.items.iter().any(|item| item.role == Role::User) {
-        transfer.put_back = raw_turns(&turns);
-    }
     compose::complete(&mut transfer.record, &log, whole, &Wants::of_tools(&reading.view.tools), at.policy);
     let rebuilt = fill(transfer, reading, &voices, end, sender.as_ref(), at);
+    transfer.put_back = match rebuilt.lacks {
+        Lacks::Nothing => Vec::new(),
+        Lacks::All => raw_turns(&turns),
+        Lacks::Last => raw_turns(&turns[1..]),
+    };
+    let put_back = transfer.put_back.clone();
     let text = freeze(transfer, &rebuilt);
     transfer.receiver = Some(agent);
     transfer.fit = agent_fit;
     let findings = transfer.record.findings.clone();
     move_custody(&mut run, place, agent, hop);
     Decision {
-        action: Action::Rewrite(Box::new(rebuilt.with_brief(text))),
+        action: Action::Rewrite(Box::new(rebuilt.with(text, &put_back))),
         run: Some(run),
         changed: true,
         hop: Some(hop),
@@ -229,7 +232,7 @@ fn fill(
         record.latest_request = Some(latest.words.clone().into_owned());
     }
     let ends = Ends { taken_up: end, filtered: end };
-    let rebuilt = rebuild::rebuild(reading, voices, ends, sender, &transfer.put_back, at.policy);
+    let rebuilt = rebuild::rebuild(reading, voices, ends, sender, at.policy);
     record.left_out = rebuilt.left_out;
     record.findings.extend(rebuilt.findings.iter().cloned());
     for words in rebuilt.parting(voices) {

@@ -32,14 +32,15 @@ pub struct Composed {
 /// Reads, judges and verifies what a sender said in its transfer call. `whole`: the log is the whole run.
 pub fn compose(arguments: &str, log: &Log, whole: bool, policy: &Policy, now: Timestamp) -> Composed {
     let contract::Read { handoff, mut findings } = contract::read(arguments);
-    let (origin, mut handoff) = match handoff {
-        Some(handoff) => {
-            findings.extend(contract::judge(&handoff));
-            (Origin::Declared, handoff)
-        }
-        None => (Origin::Derived, Handoff::default()),
-    };
-    let claims = handoff.established.take().unwrap_or_default();
+    let mut handoff = handoff.unwrap_or_default();
+    // A reason or a message beside a destination is no contract, and is not judged as one.
+    let origin = if handoff.is_contract() { Origin::Declared } else { Origin::Derived };
+    if origin == Origin::Declared {
+        findings.extend(contract::judge(&handoff));
+    }
+    bind(&mut handoff, log);
+    // What stays behind is an empty list where the sender said *none*.
+    let claims = handoff.established.as_mut().map(std::mem::take).unwrap_or_default();
     let facts = if claims.is_empty() {
         Vec::new()
     } else {
@@ -47,6 +48,22 @@ pub fn compose(arguments: &str, log: &Log, whole: bool, policy: &Policy, now: Ti
     };
     findings.extend(facts.iter().filter_map(finding));
     Composed { origin, handoff, facts, findings }
+}
+
+/// A constraint binds where the customer is quoted with it, word for word.
+fn bind(handoff: &mut Handoff, log: &Log) {
+    for constraint in handoff.constraints.iter_mut().flatten() {
+        let words = plain(&constraint.text);
+        constraint.binds = constraint.stated_by == Some(StatedBy::Customer)
+            && !words.is_empty()
+            && log.customer_turns().any(|turn| plain(turn).contains(&words));
+    }
+}
+
+/// A text in lower case with single spaces, without the mark at its end.
+fn plain(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    words.join(" ").trim_end_matches(['.', '!']).to_owned()
 }
 
 /// Adds to a record what rules can tell from the run: facts, what was done and tried, what the customer
@@ -71,21 +88,17 @@ pub fn complete(record: &mut Record, log: &Log, whole: bool, wants: &Wants, poli
     if !tried.is_empty() {
         record.handoff.tried.get_or_insert_default().extend(tried);
     }
-    let limits = derive::limits(log.customer_turns()).into_iter().map(|text| Constraint {
-        text: text.to_owned(),
-        scope: Scope::Run,
-        stated_by: Some(StatedBy::Customer),
-        binds: true,
-        by: By::Derived,
-    });
-    let constraints = record.handoff.constraints.get_or_insert_default();
-    for limit in limits {
-        if !constraints.iter().any(|known| known.text == limit.text) {
-            constraints.push(limit);
+    let constraints = &mut record.handoff.constraints;
+    for text in derive::limits(log.customer_turns()) {
+        if !constraints.iter().flatten().any(|known| plain(&known.text) == plain(text)) {
+            constraints.get_or_insert_default().push(Constraint {
+                text: text.to_owned(),
+                scope: Scope::Run,
+                stated_by: Some(StatedBy::Customer),
+                binds: true,
+                by: By::Derived,
+            });
         }
-    }
-    if constraints.is_empty() {
-        record.handoff.constraints = None;
     }
 }
 

@@ -17,6 +17,9 @@ use crate::engine::view::{Dialect, Keep, Plan, Role};
 #[derive(Debug)]
 pub struct Rebuilt {
     plan: Plan,
+    ends: Ends,
+    /// Which customer turns the list lacks.
+    pub lacks: Lacks,
     /// Items whose text belongs to the sender's parting words.
     parting: Vec<usize>,
     /// What the transcript lost.
@@ -30,9 +33,12 @@ pub struct Rebuilt {
 }
 
 impl Rebuilt {
-    /// The plan with its brief.
-    pub fn with_brief(mut self, brief: String) -> Plan {
+    /// The plan with its brief, and with customer turns put back as bytes.
+    pub fn with(mut self, brief: String, put_back: &[String]) -> Plan {
         self.plan.brief = Some(brief);
+        let at = self.ends.taken_up;
+        self.plan.put_back =
+            put_back.iter().map(|raw| (at, Bytes::copy_from_slice(raw.as_bytes()))).collect();
         self.plan
     }
 
@@ -41,6 +47,17 @@ impl Rebuilt {
         let spoken = self.parting.iter().filter(|&&at| voices[at].speaker == Speaker::Agent);
         spoken.filter_map(|&at| compose::parting(&voices[at].words)).collect()
     }
+}
+
+/// Which customer turns a filtered list lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacks {
+    /// None.
+    Nothing,
+    /// The client left none at all: the opening and the last one are put back.
+    All,
+    /// The list would end in another agent's text: the last one is put back behind it.
+    Last,
 }
 
 /// Where the receiver's part of a list begins.
@@ -52,14 +69,12 @@ pub struct Ends {
     pub filtered: usize,
 }
 
-/// Plans a receiver's list. `sender`: whose system text does not travel. `put_back`: customer turns as bytes,
-/// where the client left none.
+/// Plans a receiver's list. `sender`: whose system text does not travel.
 pub fn rebuild(
     reading: &Reading<'_>,
     voices: &[Voice<'_>],
     ends: Ends,
     sender: Option<&Fingerprint>,
-    put_back: &[String],
     policy: &Policy,
 ) -> Rebuilt {
     let boundary = ends.filtered;
@@ -101,7 +116,6 @@ pub fn rebuild(
             transfers: &transfers,
             leaving: &leaving,
             adjacent: reading.view.dialect == Dialect::Chat,
-            followed: !put_back.is_empty(),
         },
         &policy.transcript,
     );
@@ -113,11 +127,18 @@ pub fn rebuild(
     }
     findings.extend(filtered.findings);
     let kept: u64 = items.iter().zip(&keep).map(|(item, keep)| kept_tokens(item, keep)).sum();
-    // What the client left of the history (a nested block) is read before the customer's own words.
-    let put_back =
-        put_back.iter().map(|raw| (ends.taken_up, Bytes::copy_from_slice(raw.as_bytes()))).collect();
+    let behind = &items[boundary..];
+    let lacks = if filtered.customer_gone && !behind.iter().any(|item| item.role == Role::User) {
+        Lacks::All
+    } else if filtered.open_end && behind.is_empty() {
+        Lacks::Last
+    } else {
+        Lacks::Nothing
+    };
     Rebuilt {
-        plan: Plan { brief: None, brief_after, keep, put_back },
+        plan: Plan { brief: None, brief_after, keep, put_back: Vec::new() },
+        ends,
+        lacks,
         parting: filtered.parting,
         left_out: filtered.left_out,
         findings,

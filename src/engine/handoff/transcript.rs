@@ -65,8 +65,6 @@ pub struct List<'a> {
     pub leaving: &'a [usize],
     /// Whether the dialect wants results directly behind their call's message.
     pub adjacent: bool,
-    /// Whether customer turns are put back at the boundary, so that what stands before it is not the end.
-    pub followed: bool,
 }
 
 /// What travels.
@@ -83,6 +81,9 @@ pub struct Filtered {
     pub parting: Vec<usize>,
     /// No turn of the customer is left before the boundary: the opening and the last one have to be put back.
     pub customer_gone: bool,
+    /// What stays before the boundary ends in an agent's text: where nothing follows, the last turn of the
+    /// customer has to be put back behind it.
+    pub open_end: bool,
 }
 
 /// Text of these items that a model reads, in estimated tokens. Images, audio and files do not count.
@@ -128,6 +129,8 @@ struct Filter<'a> {
     findings: Vec<Finding>,
     /// Items whose text the list may not end in.
     tail: Vec<usize>,
+    /// An agent's text stays at the end.
+    open_end: bool,
 }
 
 impl<'a> Filter<'a> {
@@ -151,6 +154,7 @@ impl<'a> Filter<'a> {
             left_out: LeftOut::default(),
             findings: Vec::new(),
             tail: Vec::new(),
+            open_end: false,
         }
     }
 
@@ -251,10 +255,10 @@ impl<'a> Filter<'a> {
 
     /// The list before the boundary does not end in words of an agent: the receiver did not write them, and
     /// some servers would go on writing them. They are the sender's parting words.
+    /// What a sender said beside its transfer is for the brief: the list may not end in it. What was said
+    /// before stays, and somebody has to speak behind it.
     fn release_tail(&mut self) {
-        if self.list.followed {
-            return;
-        }
+        self.open_end = false;
         for at in (0..self.boundary).rev() {
             if self.keep[at] == Keep::Drop {
                 continue;
@@ -267,6 +271,10 @@ impl<'a> Filter<'a> {
             {
                 return;
             }
+            if self.is_earlier_talk(at) {
+                self.open_end = true;
+                return;
+            }
             for &member in &self.groups.units[unit].members.clone() {
                 if self.keep[member] != Keep::Drop {
                     self.keep[member] = Keep::Drop;
@@ -274,6 +282,15 @@ impl<'a> Filter<'a> {
                 }
             }
         }
+    }
+
+    /// Whether an agent's text is talk from before the transfer and not a word beside it: a message of its
+    /// own ahead of the transfer's. Where every item is one, a reply's text stands so too.
+    fn is_earlier_talk(&self, at: usize) -> bool {
+        let wrapped = self.list.speakers.get(at) == Some(&Speaker::Wrapper);
+        let moved =
+            self.list.transfers.iter().map(|&(item, _)| item).filter(|&item| item < self.boundary).max();
+        wrapped || (self.list.adjacent && moved.is_some_and(|moved| at < moved))
     }
 
     fn window(&mut self, policy: &Policy) {
@@ -427,7 +444,15 @@ impl<'a> Filter<'a> {
         self.left_out.tokens /= BYTES_A_TOKEN as u64;
         self.left_out.shortened =
             self.keep.iter().filter(|keep| matches!(keep, Keep::Shortened(_))).count() as u32;
-        Filtered { keep: self.keep, left_out: self.left_out, findings: self.findings, parting, customer_gone }
+        let open_end = self.open_end;
+        Filtered {
+            keep: self.keep,
+            left_out: self.left_out,
+            findings: self.findings,
+            parting,
+            customer_gone,
+            open_end,
+        }
     }
 }
 

@@ -92,7 +92,6 @@ impl Talk {
             transfers: &self.transfers,
             leaving: &self.leaving,
             adjacent,
-            followed: false,
         }
     }
 
