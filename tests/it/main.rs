@@ -4,6 +4,7 @@
 
 mod admin;
 mod cancellation;
+mod captures;
 mod config;
 mod contract;
 mod demo;

@@ -59,7 +59,9 @@ pub(super) fn whose(reading: &Reading<'_>, run: &Run, now: Timestamp) -> Whose {
         None if is_behind_boundary(reading, run, visible) => {
             let Some(to) = &visible.to else { return Whose::Other };
             let fit = fit(reading, run, agent, to, None, is_tail(reading, last));
-            if fit > Fit::None {
+            // Whoever still offers a transfer to anybody may be the sender, asked once more: nobody saw it send.
+            let open = reading.offers.iter().any(|offer| offer.to == Offered::Open);
+            if fit > if open { Fit::Plausible } else { Fit::None } {
                 Whose::Unseen { visible: visible.clone(), agent_fit: fit }
             } else {
                 Whose::Other
