@@ -11,6 +11,7 @@ WORKDIR /src
 # Not rust-toolchain.toml: the image is the toolchain, and nothing more is to be fetched for it.
 COPY Cargo.toml Cargo.lock ./
 COPY src ./src
+COPY config ./config
 ENV RUSTFLAGS="-C target-feature=+crt-static"
 RUN cargo build --locked --release --bin seam --target "${TARGET}" \
  && cp "target/${TARGET}/release/seam" /seam \

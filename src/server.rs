@@ -20,8 +20,6 @@ use crate::drain::{Phase, Signal};
 
 /// The largest request head, and the most that is read from a client at once.
 const HEAD_BYTES: u32 = 64 * 1024;
-/// The most lines of a head.
-const HEAD_LINES: usize = 200;
 /// How long a head may take, and a connection may rest between requests:
 /// longer than common clients keep one (Go: 90 s), so that they close first.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
@@ -112,7 +110,7 @@ fn protocol(signal: Signal) -> auto::Builder<Tasks> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .max_headers(HEAD_LINES)
+        // Lines of a head: hyper's own limit of 100, which needs no allocation.
         .max_buf_size(HEAD_BYTES as usize)
         // What upstream sent is what the client gets, its date included.
         .auto_date_header(false);

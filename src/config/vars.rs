@@ -449,10 +449,13 @@ pub static THREADS: Var<usize> = Var::new(
     "SEAM_THREADS",
     Process,
     parse::THREADS,
-    Is("auto"),
+    Is("1"),
     "How many threads serve; auto is one a core, at most 4.",
 )
-.because("A sidecar shares its pod: four cores of it carry more than one agent process can ask for.");
+.because(
+    "One thread costs the least for each request and carries thousands a second; more are for many long conversations \
+     that are rewritten at once.",
+);
 
 /// Every variable, group by group, in the order of the lists.
 pub static ALL: &[&dyn Setting] = &[

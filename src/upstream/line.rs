@@ -20,8 +20,6 @@ use super::idle::Idle;
 use super::pool::Pool;
 use super::request::{Outgoing, Progress};
 
-/// The most lines of a reply's head.
-const HEAD_LINES: usize = 200;
 /// The largest head of a reply, and the most that is read from upstream at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -42,11 +40,8 @@ pub(super) struct Unanswered {
 
 impl Line {
     pub(super) async fn open(stream: Stream) -> hyper::Result<Box<Line>> {
-        let (sender, connection) = Builder::new()
-            .max_headers(HEAD_LINES)
-            .max_buf_size(READ_BYTES)
-            .handshake(TokioIo::new(stream))
-            .await?;
+        let (sender, connection) =
+            Builder::new().max_buf_size(READ_BYTES).handshake(TokioIo::new(stream)).await?;
         Ok(Box::new(Line { sender, connection: Some(connection), rested: Instant::now() }))
     }
 
