@@ -15,3 +15,4 @@ mod http2;
 mod pass_through;
 mod support;
 mod verifier;
+mod watched;
