@@ -16,7 +16,7 @@ use crate::engine::handoff::freshness::Freshness;
 use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
 use crate::proxy::{Inspector, Shell};
-use crate::store::{Memory, Store};
+use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::upstream::Upstream;
 
@@ -61,7 +61,7 @@ impl App {
         let serving = drain.latch();
         let upstream = Upstream::new(config, Arc::clone(&telemetry))
             .map_err(|error| StartError::Upstream(Box::new(error)))?;
-        let store = Store::Memory(Memory::new(config.store_bytes as u64));
+        let store = Store::memory(config.store_bytes, Clock::System);
         let seed = seed();
         let inspector =
             Inspector::new(config, policy(config), store, Clock::System, seed, Arc::clone(&telemetry));

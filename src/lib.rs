@@ -6,7 +6,7 @@
 //! The path of a request: [`server`] accepts the connection → [`proxy`] tells
 //! the exchange as a story (collect what is to be inspected, ask the engine,
 //! forward, watch the reply) → [`upstream`] carries it to the endpoint and the
-//! reply back. [`app`] wires them, [`drain`] ends them, [`config`] says how
+//! reply back. [`runs`] keeps what was learnt in a [`store`]. [`app`] wires them, [`drain`] ends them, [`config`] says how
 //! they behave, [`telemetry`] is told what happened, [`admin`] answers for
 //! health, [`cli`] is the command line around it all.
 
@@ -18,6 +18,7 @@ pub mod config;
 pub mod drain;
 pub mod engine;
 pub mod proxy;
+pub mod runs;
 pub mod server;
 pub mod store;
 pub mod telemetry;

@@ -108,6 +108,10 @@ codes! {
     SeveralChoices = "several_choices",
     /// The upstream holds the history; nothing could be filtered.
     ServerStateUnfiltered = "server_state_unfiltered",
+    /// The store failed or did not answer in time; the place is the store, the text its reason.
+    StoreFailed = "store_failed",
+    /// The run was written by a newer release, or is damaged in the store; it was left alone.
+    RunUnreadable = "run_unreadable",
     /// A bound of Seam's own was reached (facts, fields, bytes); what is over it was left out.
     LimitReached = "limit_reached",
 }

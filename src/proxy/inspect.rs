@@ -1,10 +1,8 @@
 //! Where the engine is asked: the one file that takes an exchange to the store
 //! and back. What to look up, what to decide and what to learn is the engine's.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
@@ -14,18 +12,19 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
-use crate::engine::decide::{self, Action, Circumstances, Decision, Found};
+use crate::engine::decide::{self, Action, Circumstances, Decision};
 use crate::engine::event::{Code, Finding};
 use crate::engine::hash::Hasher;
-use crate::engine::learn::{Learned, learn};
+use crate::engine::learn::learn;
 use crate::engine::policy::{Mode, Policy};
-use crate::engine::read::{Reading, reading};
+use crate::engine::read::{Lookup, Reading, reading, transfer_lookup};
 use crate::engine::reply::Reply;
 use crate::engine::time::Timestamp;
 use crate::engine::view::Dialect;
 use crate::engine::watch::Watcher;
 use crate::engine::wire;
-use crate::store::{Expect, Store, StoreError, Version};
+use crate::runs::{Candidates, Runs, Tenant, Trouble};
+use crate::store::{Store, StoreError};
 use crate::telemetry::Telemetry;
 
 /// Writers of one run that may come in between before a request gives up and passes as it is.
@@ -52,18 +51,16 @@ pub(crate) struct Inspector {
 #[derive(Debug)]
 struct Inner {
     policy: Policy,
-    store: Store,
+    runs: Runs,
     clock: Clock,
     tenant_header: Option<HeaderName>,
     run_header: Option<HeaderName>,
     agent_header: Option<HeaderName>,
-    retention: Duration,
-    pending: Duration,
     reply_limit: usize,
     telemetry: Arc<Telemetry>,
     /// Makes ids of runs unlike those of other processes.
     seed: String,
-    runs: AtomicU64,
+    ids: AtomicU64,
 }
 
 /// One inspected exchange whose reply teaches something; lives until the reply ended.
@@ -90,8 +87,7 @@ struct Shown {
 /// What a request's head says of its origin.
 #[derive(Clone, Debug)]
 struct Who {
-    /// The head of every key.
-    tenant: String,
+    tenant: Tenant,
     agent: Option<String>,
     run: Option<String>,
 }
@@ -109,17 +105,15 @@ impl Inspector {
         Inspector {
             inner: Arc::new(Inner {
                 policy,
-                store,
+                runs: Runs::new(store, config.retention, config.pending_ttl),
                 clock,
                 tenant_header: config.tenant_header.clone(),
                 run_header: config.run_header.clone(),
                 agent_header: config.agent_header.clone(),
-                retention: config.retention,
-                pending: config.pending_ttl,
                 reply_limit: config.reply_limit,
                 telemetry,
                 seed,
-                runs: AtomicU64::new(0),
+                ids: AtomicU64::new(0),
             }),
         }
     }
@@ -154,14 +148,14 @@ impl Inner {
         };
         let who = self.who(&head.headers);
         let reading = reading(view, &self.policy.naming, who.agent.as_deref());
-        if reading.offers.is_empty() && reading.transfers.is_empty() && self.store.is_untouched() {
+        if reading.offers.is_empty() && reading.transfers.is_empty() && self.runs.is_untouched() {
             return forward;
         }
         let at = self.clock.now();
         let decision = match self.decide(&reading, &who, body, at).await {
             Ok(decision) => decision,
-            Err(error) => {
-                self.telemetry.store_failed(&error);
+            Err(trouble) => {
+                self.telemetry.store_trouble(&trouble);
                 return forward;
             }
         };
@@ -195,7 +189,7 @@ impl Inner {
 
     /// A look at the bytes alone: whether there can be anything to read in them.
     fn may_concern(&self, body: &[u8]) -> bool {
-        !self.store.is_untouched() || self.policy.naming.may_be_named_in(body)
+        !self.runs.is_untouched() || self.policy.naming.may_be_named_in(body)
     }
 
     fn who(&self, headers: &HeaderMap) -> Who {
@@ -203,17 +197,13 @@ impl Inner {
             let value = headers.get(name.as_ref()?)?;
             Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
-        let mut tenant = Hasher::new("tenant");
-        match &self.tenant_header {
-            Some(name) => tenant.bytes(headers.get(name).map_or(&b""[..], HeaderValue::as_bytes)),
-            // A credential is one tenant. Only its hash is kept.
-            None => {
-                let credential = headers.get(header::AUTHORIZATION).or_else(|| headers.get("api-key"));
-                tenant.bytes(credential.map_or(&b""[..], HeaderValue::as_bytes))
-            }
+        let name = match &self.tenant_header {
+            Some(name) => headers.get(name),
+            // A credential is one tenant.
+            None => headers.get(header::AUTHORIZATION).or_else(|| headers.get("api-key")),
         };
         Who {
-            tenant: tenant.finish().to_string(),
+            tenant: Tenant::of(name.map_or(&b""[..], HeaderValue::as_bytes)),
             agent: text(&self.agent_header),
             run: text(&self.run_header),
         }
@@ -226,10 +216,12 @@ impl Inner {
         who: &Who,
         body: &Bytes,
         at: Timestamp,
-    ) -> Result<Decision, StoreError> {
+    ) -> Result<Decision, Trouble> {
         let fresh = self.fresh_id();
+        let lookups = reading.lookups(who.run.as_deref());
+        let mut turn = None;
         for _ in 0..TRIES {
-            let (found, versions, logs) = self.look_up(reading, who).await?;
+            let Candidates { found, beside } = self.runs.find(&who.tenant, &lookups).await?;
             let decision = decide::decide(
                 reading,
                 found,
@@ -237,76 +229,31 @@ impl Inner {
                     policy: &self.policy,
                     now: at,
                     fresh_id: &fresh,
-                    log: &|id| logs.get(id).and_then(|bytes| decoded(bytes)).unwrap_or_default(),
+                    log: &|id| beside.log(id),
                     body: std::str::from_utf8(body).unwrap_or_default(),
                 },
             );
             let Some(run) = decision.run.as_ref().filter(|_| decision.changed) else { return Ok(decision) };
-            let expect = versions.get(&run.id).map_or(Expect::Absent, |version| Expect::Version(*version));
-            match self.store.put(&who.run_key(&run.id), encoded(run), expect, self.retention).await {
-                Ok(_) => {
-                    self.index_new(reading, who, run).await?;
-                    return Ok(decision);
-                }
+            let ways = new_ways(reading, run);
+            match self.runs.keep(&who.tenant, run, None, beside.versions(&run.id), &ways, at).await {
+                Ok(()) => return Ok(decision),
+                Err(StoreError::Conflict) if turn.is_none() => turn = Some(self.runs.turn(&run.id).await),
                 Err(StoreError::Conflict) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(StoreError::Conflict)
-    }
-
-    /// A run that began with a transfer seen only in the list can be found by that call from now on.
-    async fn index_new(&self, reading: &Reading<'_>, who: &Who, run: &Run) -> Result<(), StoreError> {
-        for visible in &reading.transfers {
-            if run.by_call(&visible.mark).is_some() {
-                let key = who.key(&crate::engine::read::transfer_lookup(&visible.mark).key);
-                self.store.add(&key, &run.id, decide::COMMON, self.retention).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn look_up(
-        &self,
-        reading: &Reading<'_>,
-        who: &Who,
-    ) -> Result<(Found, BTreeMap<String, Version>, BTreeMap<String, Bytes>), StoreError> {
-        let lookups = reading.lookups(who.run.as_deref());
-        let keys: Vec<String> = lookups.iter().map(|lookup| who.key(&lookup.key)).collect();
-        let sets = decide::found(&lookups, self.store.members(&keys).await?);
-        let mut found = Found { runs: BTreeMap::new(), sets };
-        let mut versions = BTreeMap::new();
-        let mut logs = BTreeMap::new();
-        for id in decide::candidates(&found.sets) {
-            if let Some((bytes, version)) = self.store.get(&who.run_key(&id)).await?
-                && let Some(run) = decoded::<Run>(&bytes)
-            {
-                if let Some((log, _)) = self.store.get(&who.log_key(&id)).await? {
-                    logs.insert(id.clone(), log);
-                }
-                versions.insert(id.clone(), version);
-                found.runs.insert(id, run);
-            }
-        }
-        Ok((found, versions, logs))
+        Err(StoreError::Conflict.into())
     }
 
     fn fresh_id(&self) -> String {
-        fresh(&self.seed, self.runs.fetch_add(1, Ordering::Relaxed))
+        fresh(&self.seed, self.ids.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-impl Who {
-    fn key(&self, key: &str) -> String {
-        format!("{}/{key}", self.tenant)
-    }
-
-    fn run_key(&self, id: &str) -> String {
-        format!("{}/run/{id}", self.tenant)
-    }
-
-    fn log_key(&self, id: &str) -> String {
-        format!("{}/log/{id}", self.tenant)
-    }
+/// A run that began with a transfer seen only in the list can be found by that call from now on.
+fn new_ways(reading: &Reading<'_>, run: &Run) -> Vec<Lookup> {
+    let known = reading.transfers.iter().filter(|visible| run.by_call(&visible.mark).is_some());
+    known.map(|visible| transfer_lookup(&visible.mark)).collect()
 }
 
 impl Exchange {
@@ -341,27 +288,22 @@ impl Exchange {
         let Some(watcher) = self.watcher.take() else { return Vec::new() };
         let (reply, rest) = watcher.finish(clean);
         if let Some(reply) = reply
-            && let Err(error) = self.learn(&reply).await
+            && let Err(trouble) = self.learn(&reply).await
         {
-            self.inner.telemetry.store_failed(&error);
+            self.inner.telemetry.store_trouble(&trouble);
         }
         rest
     }
 
-    async fn learn(&self, reply: &Reply) -> Result<(), StoreError> {
+    async fn learn(&self, reply: &Reply) -> Result<(), Trouble> {
         let Ok(view) = wire::read(&self.body, self.dialect) else { return Ok(()) };
         let inner = &self.inner;
         let reading = reading(view, &inner.policy.naming, self.who.agent.as_deref());
-        let (run_key, log_key) = (self.who.run_key(&self.run), self.who.log_key(&self.run));
+        let tenant = &self.who.tenant;
+        let _turn = inner.runs.turn(&self.run).await;
         for _ in 0..TRIES {
-            let stored = inner.store.get(&run_key).await?;
-            let expect = stored.as_ref().map_or(Expect::Absent, |(_, version)| Expect::Version(*version));
-            let run = stored
-                .and_then(|(bytes, _)| decoded(&bytes))
-                .unwrap_or_else(|| Run::new(self.run.clone(), reading.is_opening()));
-            let log = inner.store.get(&log_key).await?;
-            let log_expect = log.as_ref().map_or(Expect::Absent, |(_, version)| Expect::Version(*version));
-            let log: Log = log.and_then(|(bytes, _)| decoded(&bytes)).unwrap_or_default();
+            let (run, log, versions) = inner.runs.load(tenant, &self.run).await?;
+            let run = run.unwrap_or_else(|| Run::new(self.run.clone(), reading.is_opening()));
             let circumstances = Circumstances {
                 policy: &inner.policy,
                 now: self.at,
@@ -370,27 +312,17 @@ impl Exchange {
                 body: std::str::from_utf8(&self.body).unwrap_or_default(),
             };
             let learned = learn(&reading, reply, run, log, self.who.run.as_deref(), circumstances);
-            match inner.store.put(&log_key, encoded(&learned.log), log_expect, inner.retention).await {
-                Ok(_) => {}
-                Err(StoreError::Conflict) => continue,
+            let (run, log) = (&learned.run, &learned.log);
+            match inner.runs.keep(tenant, run, Some(log), versions, &learned.lookups, self.at).await {
+                Ok(()) => {
+                    inner.telemetry.learned(&learned);
+                    return Ok(());
+                }
+                Err(StoreError::Conflict) => {}
+                Err(error) => return Err(error.into()),
             }
-            match inner.store.put(&run_key, encoded(&learned.run), expect, inner.retention).await {
-                Ok(_) => {}
-                Err(StoreError::Conflict) => continue,
-            }
-            self.index(&learned).await?;
-            inner.telemetry.learned(&learned);
-            return Ok(());
         }
-        Err(StoreError::Conflict)
-    }
-
-    async fn index(&self, learned: &Learned) -> Result<(), StoreError> {
-        for lookup in &learned.lookups {
-            let ttl = if lookup.way.waits() { self.inner.pending } else { self.inner.retention };
-            self.inner.store.add(&self.who.key(&lookup.key), &self.run, decide::COMMON, ttl).await?;
-        }
-        Ok(())
+        Err(StoreError::Conflict.into())
     }
 }
 
@@ -419,11 +351,3 @@ impl Asked {
 
 #[cfg(test)]
 mod tests;
-
-fn encoded<T: serde::Serialize>(value: &T) -> Bytes {
-    serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
-}
-
-fn decoded<T: serde::de::DeserializeOwned>(bytes: &Bytes) -> Option<T> {
-    serde_json::from_slice(bytes).ok()
-}

@@ -1,34 +1,202 @@
 //! The store in memory: bounded in bytes, each entry with its own time to live.
 
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moka::Expiry;
-use moka::ops::compute::{CompResult, Op};
 use moka::sync::Cache;
 
-use super::{Expect, StoreError, Version};
+use super::write::{Step, Version, Write};
+use super::{StoreError, Value};
+use crate::clock::Clock;
+use crate::engine::time::Timestamp;
+
+/// What an entry costs beside its bytes: key, bookkeeping of the cache.
+const OVERHEAD: usize = 200;
+
+/// A bounded, expiring map in this process.
+#[derive(Debug)]
+pub(super) struct Memory {
+    entries: Cache<String, Entry>,
+    /// Held by whoever writes, so that writes happen one after the other.
+    desk: Mutex<Desk>,
+    touched: AtomicBool,
+    clock: Clock,
+}
+
+/// What only writers see, and readers of lists.
+#[derive(Debug, Default)]
+struct Desk {
+    /// The version given last.
+    version: Version,
+    lists: HashMap<String, List>,
+}
+
+/// Members by the time they were noted at; both hold the same.
+#[derive(Debug, Default)]
+struct List {
+    by_time: BTreeSet<(Timestamp, String)>,
+    times: HashMap<String, Timestamp>,
+}
 
 /// What stands under a key.
 #[derive(Clone, Debug)]
-enum Entry {
-    Value { bytes: Bytes, version: Version, ttl: Duration },
-    Set { members: Vec<String>, ttl: Duration },
+struct Entry {
+    what: What,
+    ttl: Duration,
+    expires: Timestamp,
 }
 
-impl Entry {
-    fn ttl(&self) -> Duration {
-        match self {
-            Entry::Value { ttl, .. } | Entry::Set { ttl, .. } => *ttl,
+#[derive(Clone, Debug)]
+enum What {
+    Value(Bytes, Version),
+    Set(Vec<String>),
+}
+
+impl Memory {
+    /// A store of at most `capacity` bytes; over that the least used entries go.
+    pub(super) fn new(capacity: usize, clock: Clock) -> Memory {
+        let entries = Cache::builder()
+            .max_capacity(capacity as u64)
+            .weigher(|key: &String, entry: &Entry| {
+                u32::try_from(key.len() + entry.weight() + OVERHEAD).unwrap_or(u32::MAX)
+            })
+            .expire_after(PerEntry)
+            .build();
+        Memory { entries, desk: Mutex::default(), touched: AtomicBool::new(false), clock }
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<Value> {
+        match self.fresh(&value_key(key))? {
+            What::Value(bytes, version) => Some((bytes, version)),
+            What::Set(_) => None,
         }
     }
 
+    pub(super) fn members(&self, key: &str) -> Vec<String> {
+        match self.fresh(&set_key(key)) {
+            Some(What::Set(members)) => members,
+            Some(What::Value(..)) | None => Vec::new(),
+        }
+    }
+
+    pub(super) fn newest(&self, list: &str, limit: usize) -> Vec<String> {
+        let desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let members = desk.lists.get(list).into_iter().flat_map(|list| list.by_time.iter().rev());
+        members.take(limit).map(|(_, member)| member.clone()).collect()
+    }
+
+    pub(super) fn write(&self, write: Write) -> Result<(), StoreError> {
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = |key: &str| self.value(key).map(|(_, version)| version);
+        if write.expectations().any(|(key, expect)| !expect.holds(found(key))) {
+            return Err(StoreError::Conflict);
+        }
+        self.touched.store(true, Ordering::Release);
+        for step in write.steps {
+            self.carry_out(step, &mut desk);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, step: Step, desk: &mut Desk) {
+        match step {
+            Step::Put { key, value, ttl, .. } => {
+                desk.version += 1;
+                self.insert(value_key(&key), What::Value(value, desk.version), ttl);
+            }
+            Step::Add { key, member, cap, ttl } => {
+                let mut members = self.members(&key);
+                if !members.contains(&member) && members.len() < cap {
+                    members.push(member);
+                }
+                self.insert(set_key(&key), What::Set(members), ttl);
+            }
+            Step::Note { list, member, at, cap, ttl } => {
+                desk.lists.entry(list).or_default().note(member, at, cap, ttl);
+            }
+            Step::Remove { key } => {
+                self.entries.invalidate(&value_key(&key));
+                self.entries.invalidate(&set_key(&key));
+            }
+            Step::Forget { list, member } => {
+                if let Some(list) = desk.lists.get_mut(&list) {
+                    list.forget(&member);
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_untouched(&self) -> bool {
+        !self.touched.load(Ordering::Acquire)
+    }
+
+    /// All values and all sets, for tests.
+    #[cfg(test)]
+    pub(super) fn dump(&self) -> super::Dump {
+        let mut dump = super::Dump::default();
+        for (key, entry) in &self.entries {
+            let key = key[2..].to_owned();
+            match entry.what {
+                What::Value(bytes, _) => drop(dump.values.insert(key, bytes)),
+                What::Set(members) => drop(dump.sets.insert(key, members)),
+            }
+        }
+        dump
+    }
+
+    fn insert(&self, key: String, what: What, ttl: Duration) {
+        let expires = self.clock.now().plus_ms(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        self.entries.insert(key, Entry { what, ttl, expires });
+    }
+
+    /// The cache drops entries in its own time; what is over by the clock is not given out meanwhile.
+    fn fresh(&self, key: &str) -> Option<What> {
+        let entry = self.entries.get(key)?;
+        (entry.expires > self.clock.now()).then_some(entry.what)
+    }
+}
+
+fn value_key(key: &str) -> String {
+    format!("v:{key}")
+}
+
+fn set_key(key: &str) -> String {
+    format!("s:{key}")
+}
+
+impl List {
+    fn note(&mut self, member: String, at: Timestamp, cap: usize, ttl: Duration) {
+        self.forget(&member);
+        self.times.insert(member.clone(), at);
+        self.by_time.insert((at, member));
+        let over = at.0.saturating_sub(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        let gone = |list: &List| {
+            let oldest = list.by_time.first();
+            oldest.is_some_and(|(at, _)| at.0 < over || list.by_time.len() > cap)
+        };
+        while gone(self)
+            && let Some((_, member)) = self.by_time.pop_first()
+        {
+            self.times.remove(&member);
+        }
+    }
+
+    fn forget(&mut self, member: &str) {
+        if let Some(at) = self.times.remove(member) {
+            self.by_time.remove(&(at, member.to_owned()));
+        }
+    }
+}
+
+impl Entry {
     fn weight(&self) -> usize {
-        match self {
-            Entry::Value { bytes, .. } => bytes.len(),
-            Entry::Set { members, .. } => members.iter().map(String::len).sum(),
+        match &self.what {
+            What::Value(bytes, _) => bytes.len(),
+            What::Set(members) => members.iter().map(String::len).sum(),
         }
     }
 }
@@ -37,7 +205,7 @@ struct PerEntry;
 
 impl Expiry<String, Entry> for PerEntry {
     fn expire_after_create(&self, _: &String, entry: &Entry, _: Instant) -> Option<Duration> {
-        Some(entry.ttl())
+        Some(entry.ttl)
     }
     fn expire_after_update(
         &self,
@@ -46,93 +214,43 @@ impl Expiry<String, Entry> for PerEntry {
         _: Instant,
         _: Option<Duration>,
     ) -> Option<Duration> {
-        Some(entry.ttl())
+        Some(entry.ttl)
     }
 }
 
-/// A bounded, expiring map in this process.
-#[derive(Clone, Debug)]
-pub struct Memory {
-    entries: Cache<String, Entry>,
-    touched: Arc<AtomicBool>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::promises::{Subject, keeps_its_promises};
+    use crate::store::{Expect, Store};
 
-/// What an entry costs beside its bytes: key, bookkeeping of the cache.
-const OVERHEAD: usize = 200;
-
-impl Memory {
-    /// A store of at most `capacity` bytes; over that the least used entries go.
-    pub fn new(capacity: u64) -> Self {
-        let entries = Cache::builder()
-            .max_capacity(capacity)
-            .weigher(|key: &String, entry: &Entry| {
-                u32::try_from(key.len() + entry.weight() + OVERHEAD).unwrap_or(u32::MAX)
-            })
-            .expire_after(PerEntry)
-            .build();
-        Memory { entries, touched: Arc::new(AtomicBool::new(false)) }
+    fn start() -> Option<Subject> {
+        let clock = Clock::manual(Timestamp(1_790_000_000_000));
+        Some(Subject::simulated(Store::memory(64 << 20, clock.clone()), clock, ()))
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<(Bytes, Version)> {
-        match self.entries.get(key)? {
-            Entry::Value { bytes, version, .. } => Some((bytes, version)),
-            Entry::Set { .. } => None,
+    keeps_its_promises!(std::future::ready(start()));
+
+    #[test]
+    fn over_its_capacity_the_least_used_goes() {
+        let memory = Memory::new(100 << 10, Clock::manual(Timestamp(1)));
+        for n in 0..100 {
+            let value = Bytes::from(vec![0; 10 << 10]);
+            let write = Write::default().put(n.to_string(), value, Expect::Absent, Duration::from_secs(60));
+            memory.write(write).expect("it is written");
         }
+        memory.entries.run_pending_tasks();
+        let kept = (0..100).filter(|n: &u32| memory.value(&n.to_string()).is_some()).count();
+        assert!((1..=10).contains(&kept), "{kept}");
     }
 
-    pub(super) fn put(
-        &self,
-        key: &str,
-        bytes: Bytes,
-        expect: Expect,
-        ttl: Duration,
-    ) -> Result<Version, StoreError> {
-        self.touched.store(true, Ordering::Release);
-        let mut written = Err(StoreError::Conflict);
-        let slot = &mut written;
-        let result = self.entries.entry_by_ref(key).and_compute_with(move |current| {
-            let found = match current.map(moka::Entry::into_value) {
-                Some(Entry::Value { version, .. }) => Expect::Version(version),
-                Some(Entry::Set { .. }) | None => Expect::Absent,
-            };
-            if found != expect {
-                return Op::Nop;
-            }
-            let version = match found {
-                Expect::Absent => 1,
-                Expect::Version(version) => version + 1,
-            };
-            *slot = Ok(version);
-            Op::Put(Entry::Value { bytes, version, ttl })
-        });
-        match result {
-            CompResult::Inserted(_) | CompResult::ReplacedWith(_) => written,
-            _ => Err(StoreError::Conflict),
-        }
-    }
-
-    pub(super) fn add(&self, key: &str, member: &str, cap: usize, ttl: Duration) {
-        self.touched.store(true, Ordering::Release);
-        self.entries.entry_by_ref(key).and_compute_with(|current| {
-            let mut members = match current.map(moka::Entry::into_value) {
-                Some(Entry::Set { members, .. }) => members,
-                Some(Entry::Value { .. }) | None => Vec::new(),
-            };
-            if !members.iter().any(|known| known == member) && members.len() < cap {
-                members.push(member.to_owned());
-            }
-            Op::Put(Entry::Set { members, ttl })
-        });
-    }
-
-    pub(super) fn members(&self, key: &str) -> Vec<String> {
-        match self.entries.get(key) {
-            Some(Entry::Set { members, .. }) => members,
-            Some(Entry::Value { .. }) | None => Vec::new(),
-        }
-    }
-
-    pub(super) fn is_untouched(&self) -> bool {
-        !self.touched.load(Ordering::Acquire)
+    #[test]
+    fn it_is_untouched_until_something_is_kept() {
+        let memory = Memory::new(1 << 20, Clock::System);
+        assert!(memory.is_untouched());
+        memory
+            .write(Write::default().add("a".into(), "b", 1, Duration::from_secs(1)))
+            .expect("it is written");
+        assert!(!memory.is_untouched());
     }
 }

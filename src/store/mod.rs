@@ -1,87 +1,110 @@
 //! The store: where runs and the ways to find them live between requests. A
 //! store keeps bytes under keys with versions; what they mean is not its business.
 
+mod error;
 mod memory;
+#[cfg(test)]
+mod promises;
+mod write;
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use memory::Memory;
+pub use error::StoreError;
+pub use write::{Expect, Version, Write};
 
-/// A value's version. Grows with every write of its key.
-pub type Version = u64;
+use crate::clock::Clock;
+use memory::Memory;
 
-/// What a write expects to find; the write happens only then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
-    /// No value under the key.
-    Absent,
-    /// The value of this version.
-    Version(Version),
-}
+/// The largest value a store takes: many times the largest run or log.
+pub const VALUE_LIMIT: usize = 16 << 20;
 
-/// Why a store could not do what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Somebody else wrote in between: read again and decide again.
-    #[error("the value was written by somebody else in between")]
-    Conflict,
-}
-
-/// The configured store.
+/// The configured store. Cheap to clone.
 ///
-/// The promises that every store keeps, whatever is behind it: a write is seen
-/// by every later read; a write that expects a version happens for one writer
-/// only; a set never holds a member twice and says so when it is full; nothing
-/// outlives its time.
+/// The promises that every store keeps, whatever is behind it (`promises.rs`
+/// checks them): a write is seen by every later read; writes that are given
+/// together happen together, for one writer only where several expect the same
+/// version; a set holds a member once, and is bounded; a list gives its newest
+/// first, and is bounded; nothing outlives its time; values, sets and lists of
+/// one name do not know of each other.
 #[derive(Clone, Debug)]
-pub enum Store {
-    /// In this process's memory: lost with it, shared with nobody.
-    Memory(Memory),
+pub struct Store {
+    place: Place,
 }
+
+#[derive(Clone, Debug)]
+enum Place {
+    /// In this process's memory: lost with it, shared with nobody.
+    Memory(Arc<Memory>),
+}
+
+/// A value and its version.
+pub type Value = (Bytes, Version);
 
 impl Store {
-    /// The value under `key`, with its version.
-    pub async fn get(&self, key: &str) -> Result<Option<(Bytes, Version)>, StoreError> {
-        match self {
-            Store::Memory(memory) => Ok(memory.get(key)),
+    /// A store in this process's memory, of at most `capacity` bytes.
+    pub fn memory(capacity: usize, clock: Clock) -> Store {
+        Store { place: Place::Memory(Arc::new(Memory::new(capacity, clock))) }
+    }
+
+    /// The value under `key`.
+    pub async fn get(&self, key: &str) -> Result<Option<Value>, StoreError> {
+        Ok(self.values(&[key.to_owned()]).await?.pop().flatten())
+    }
+
+    /// The values under `keys`, in their order.
+    pub async fn values(&self, keys: &[String]) -> Result<Vec<Option<Value>>, StoreError> {
+        match &self.place {
+            Place::Memory(memory) => Ok(keys.iter().map(|key| memory.value(key)).collect()),
         }
     }
 
-    /// Writes `value` if `expect` holds, to live for `ttl` from now. Gives the new version.
-    pub async fn put(
-        &self,
-        key: &str,
-        value: Bytes,
-        expect: Expect,
-        ttl: Duration,
-    ) -> Result<Version, StoreError> {
-        match self {
-            Store::Memory(memory) => memory.put(key, value, expect, ttl),
-        }
-    }
-
-    /// Adds `member` to the set under `key`, which holds `cap` at most; the set lives for `ttl` from now.
-    /// A full set stays full: that a key is common is worth knowing, who came first is not.
-    pub async fn add(&self, key: &str, member: &str, cap: usize, ttl: Duration) -> Result<(), StoreError> {
-        match self {
-            Store::Memory(memory) => memory.add(key, member, cap, ttl),
-        }
-        Ok(())
-    }
-
-    /// The members of each of the sets, in the order of `keys`.
+    /// The members of each of the sets under `keys`, in their order; an unknown set is empty.
     pub async fn members(&self, keys: &[String]) -> Result<Vec<Vec<String>>, StoreError> {
-        match self {
-            Store::Memory(memory) => Ok(keys.iter().map(|key| memory.members(key)).collect()),
+        match &self.place {
+            Place::Memory(memory) => Ok(keys.iter().map(|key| memory.members(key)).collect()),
         }
     }
 
-    /// Whether nothing has ever been kept: a request need not be read to look anything up.
+    /// The members of a list, the newest first, `limit` at most.
+    pub async fn newest(&self, list: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        match &self.place {
+            Place::Memory(memory) => Ok(memory.newest(list, limit)),
+        }
+    }
+
+    /// Writes all of it, or nothing.
+    pub async fn write(&self, write: Write) -> Result<(), StoreError> {
+        write.check()?;
+        match &self.place {
+            Place::Memory(memory) => memory.write(write),
+        }
+    }
+
+    /// Whether nothing has ever been kept, so that a request need not be read to look anything up. A
+    /// hint that costs nothing; where others may write, it is never given.
     pub fn is_untouched(&self) -> bool {
-        match self {
-            Store::Memory(memory) => memory.is_untouched(),
+        match &self.place {
+            Place::Memory(memory) => memory.is_untouched(),
+        }
+    }
+}
+
+/// All values and all sets of a store.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Dump {
+    pub(crate) values: std::collections::BTreeMap<String, Bytes>,
+    pub(crate) sets: std::collections::BTreeMap<String, Vec<String>>,
+}
+
+#[cfg(test)]
+impl Store {
+    /// What a store in memory holds.
+    pub(crate) fn dump(&self) -> Dump {
+        match &self.place {
+            Place::Memory(memory) => memory.dump(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::decide::{Action, Decision, Pass};
 use crate::engine::event::{Code, Finding};
 use crate::engine::learn::Learned;
 use crate::engine::record::Record;
-use crate::store::StoreError;
+use crate::runs::Trouble;
 
 /// The counters that the engine's events add to.
 #[derive(Debug)]
@@ -92,10 +92,19 @@ impl Telemetry {
         }
     }
 
-    /// The store could not do what was asked; the original bytes went on.
-    pub fn store_failed(&self, error: &StoreError) {
+    /// What the store was asked for an exchange could not be had.
+    pub fn store_trouble(&self, trouble: &Trouble) {
         add(&self.engine.store_failures);
-        warn!(%error, "the store failed; the exchange passed as it was");
+        match trouble {
+            Trouble::Store(error) => {
+                warn!(%error, "the store failed an exchange");
+                self.finding(&Finding::new(Code::StoreFailed, "store", error.reason()));
+            }
+            Trouble::Unreadable { run, why } => {
+                warn!(run, %why, "a run was left alone");
+                self.finding(&Finding::new(Code::RunUnreadable, "store", why.to_string()));
+            }
+        }
     }
 }
 

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::Memory;
 
 /// A deployment with its store; what a client sends goes in, what upstream gets comes out.
 struct Desk {
     inspector: Inspector,
+    store: Store,
     clock: Clock,
 }
 
@@ -21,23 +21,20 @@ impl Desk {
         all.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let config = Config::read(&all).expect("good settings");
         let clock = Clock::manual(Timestamp(1_790_000_000_000));
-        let store = Store::Memory(Memory::new(64 << 20));
+        let store = Store::memory(64 << 20, clock.clone());
         let policy = crate::app::policy(&config);
         let telemetry = Arc::new(Telemetry::default());
-        Desk {
-            inspector: Inspector::new(&config, policy, store, clock.clone(), "seed".into(), telemetry),
-            clock,
-        }
+        let inspector =
+            Inspector::new(&config, policy, store.clone(), clock.clone(), "seed".into(), telemetry);
+        Desk { inspector, store, clock }
     }
 
     /// The records of every run that the store holds for this credential's tenant.
     async fn records(&self, ids: &[&str]) -> Vec<crate::engine::record::Record> {
-        let head = head("Bearer one");
-        let who = self.inspector.inner.who(&head.headers);
+        let who = self.inspector.inner.who(&head("Bearer one").headers);
         let mut records = Vec::new();
         for id in ids {
-            if let Ok(Some((bytes, _))) = self.inspector.inner.store.get(&who.run_key(id)).await {
-                let run: Run = decoded(&bytes).expect("a run");
+            if let (Some(run), ..) = self.inspector.inner.runs.load(&who.tenant, id).await.expect("a store") {
                 records.extend(run.transfers.into_iter().map(|transfer| transfer.record));
             }
         }
@@ -410,4 +407,55 @@ async fn of_two_transfers_in_one_reply_the_one_that_was_made_counts() {
     let got = desk.send(&request(&list, &workshop_tools()), &says("Bring it in.")).await;
     has_brief(&got, WORKSHOP);
     assert_eq!(got["messages"].as_array().map(Vec::len), Some(1 + before_transfer().len()));
+}
+
+#[tokio::test]
+async fn a_run_of_every_release_keeps_its_brief_to_the_byte() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/store");
+    let newest = folder.join(format!("{}.json", crate::engine::record::VERSION));
+    if !newest.exists() {
+        std::fs::write(&newest, golden().await.to_string()).expect("the checkout can be written to");
+        panic!("{} was written: read it, and commit it for good", newest.display());
+    }
+    for version in 1..=crate::engine::record::VERSION {
+        let text = std::fs::read_to_string(folder.join(format!("{version}.json"))).expect("a case a version");
+        check_golden(&serde_json::from_str(&text).expect("JSON")).await;
+    }
+}
+
+/// A holder's later request, what upstream gets of it, and all that the store holds before.
+async fn golden() -> Value {
+    let desk = Desk::new();
+    play_sender(&desk, DESK).await;
+    let mut list = vec![system(WORKSHOP), opening()];
+    desk.send(&request(&list, &workshop_tools()), &says("I have opened job jb_9 for you.")).await;
+    list.extend([says("I have opened job jb_9 for you."), user("Thanks. When is it done?")]);
+    let later = request(&list, &workshop_tools());
+    let dump = desk.store.dump();
+    let values = dump.values.iter().map(|(key, bytes)| (key, String::from_utf8_lossy(bytes)));
+    let values: std::collections::BTreeMap<_, _> = values.collect();
+    let got = desk.send(&later, &says("Tomorrow.")).await;
+    json!({"values": values, "sets": dump.sets, "request": later, "expected": got})
+}
+
+async fn check_golden(case: &Value) {
+    use crate::store::{Expect, Write};
+    let desk = Desk::new();
+    let week = std::time::Duration::from_secs(7 * 86_400);
+    let mut write = Write::default();
+    for (key, value) in case["values"].as_object().expect("values") {
+        let value = Bytes::from(value.as_str().expect("text").to_owned());
+        write = write.put(key.clone(), value, Expect::Absent, week);
+    }
+    for (key, members) in case["sets"].as_object().expect("sets") {
+        for member in members.as_array().expect("members") {
+            write = write.add(key.clone(), member.as_str().expect("text"), 8, week);
+        }
+    }
+    desk.store.write(write).await.expect("it is written");
+    let got = desk.send(&case["request"], &says("Tomorrow.")).await;
+    assert_eq!(has_brief(&got, WORKSHOP), has_brief(&case["expected"], WORKSHOP));
+    // Written again by this build, it is the same still.
+    let got = desk.send(&case["request"], &says("Tomorrow.")).await;
+    assert_eq!(got, case["expected"]);
 }
