@@ -12,7 +12,6 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::drain::{Drain, Latch};
 use crate::engine::handoff::detect::Naming;
-use crate::engine::handoff::freshness::Freshness;
 use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
 use crate::proxy::{Inspector, Shell};
@@ -131,7 +130,7 @@ pub(crate) fn policy(config: &Config) -> Policy {
             turns: config.transcript_turns,
             result_bytes: config.result_bytes,
         },
-        freshness: Freshness::default(),
+        freshness: config.freshness.clone(),
         pending_ms: u64::try_from(config.pending_ttl.as_millis()).unwrap_or(u64::MAX),
     }
 }

@@ -15,6 +15,7 @@ pub use parse::{BaseUrl, Contract, Http2, LogFormat, Mode, Roots, Store, Transcr
 pub use problems::{Problem, Problems};
 pub use source::{Environment, Source};
 
+use crate::engine::handoff::freshness::Freshness;
 use vars::{Entry, Fallback, Var};
 
 /// What the name of every variable begins with.
@@ -34,8 +35,7 @@ pub struct Config {
     pub http2: Http2,
     pub mode: Mode,
     pub contract: Contract,
-    /// The rules as text: what was given inline, or the contents of the file that was named.
-    pub freshness: Option<String>,
+    pub freshness: Freshness,
     pub transfer_tools: Vec<String>,
     pub not_transfer: Vec<String>,
     pub terminal: Vec<String>,
@@ -191,7 +191,7 @@ impl Given {
             http2: self.value(&vars::HTTP2)?,
             mode: self.value(&vars::MODE)?,
             contract: self.value(&vars::CONTRACT)?,
-            freshness: self.optional(&vars::FRESHNESS)?,
+            freshness: self.optional(&vars::FRESHNESS)?.unwrap_or_else(Freshness::builtin),
             transfer_tools: self.optional(&vars::TRANSFER_TOOLS)?.unwrap_or_default(),
             not_transfer: self.optional(&vars::NOT_TRANSFER)?.unwrap_or_default(),
             terminal: self.value(&vars::TERMINAL)?,
@@ -284,6 +284,7 @@ fn is_kubernetes_service(name: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::handoff::freshness::Lifetime;
 
     const UPSTREAM: (&str, &str) = ("SEAM_UPSTREAM", "http://127.0.0.1:9/v1");
 
@@ -385,14 +386,18 @@ mod tests {
     }
 
     #[test]
-    fn freshness_is_inline_or_a_file() {
+    fn freshness_is_inline_or_a_file_or_the_built_in_table() {
         let path = std::env::temp_dir().join(format!("seam-freshness-{}", std::process::id()));
         std::fs::write(&path, "parcel_state=60\n").unwrap();
         let file = path.to_string_lossy().into_owned();
-        let read = |value: &str| Config::read(&[UPSTREAM, ("SEAM_FRESHNESS", value)]).map(|c| c.freshness);
-        assert_eq!(read("a=1"), Ok(Some("a=1".to_owned())));
-        assert_eq!(read(&file), Ok(Some("parcel_state=60\n".to_owned())));
+        let lifetime = |value: &str, key: &str| {
+            Config::read(&[UPSTREAM, ("SEAM_FRESHNESS", value)]).map(|c| c.freshness.lifetime(key, None))
+        };
+        assert_eq!(lifetime("a=1", "a"), Ok(Some(Lifetime::Seconds(1))));
+        assert_eq!(lifetime(&file, "parcel_state"), Ok(Some(Lifetime::Seconds(60))));
+        assert_eq!(lifetime("", "refund_status"), Ok(Some(Lifetime::Seconds(0))));
         std::fs::remove_file(&path).unwrap();
-        assert!(read(&file).is_err());
+        assert!(lifetime(&file, "parcel_state").is_err());
+        assert!(lifetime("a=soon", "a").is_err());
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use http::HeaderName;
 use http::uri::{Authority, Uri};
 
+use crate::engine::handoff::freshness::Freshness;
+
 /// One way to write a value: how it is read, and how to tell a person.
 #[derive(Debug)]
 pub struct Kind<T> {
@@ -224,11 +226,15 @@ pub const TRANSCRIPT: Kind<Transcript> = Kind {
     example: "window",
 };
 
-/// Freshness rules: the text of them, from the value itself or from the file it names.
-pub const FRESHNESS: Kind<String> = Kind {
-    parse: |text| match text {
-        inline if inline.contains('=') => Ok(inline.to_owned()),
-        path => super::source::read_text(path.as_ref()),
+/// Freshness rules, from the value itself or from the file it names.
+pub const FRESHNESS: Kind<Freshness> = Kind {
+    parse: |text| {
+        let rules = match text {
+            inline if inline.contains('=') => inline.to_owned(),
+            path => super::source::read_text(path.as_ref())?,
+        };
+        Freshness::parse(&rules)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     },
     expected: "rules like key=seconds or key=immutable separated by commas, or the path of a file of them",
     example: "delivery_status=120,refund_status=0,order_*=immutable",

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::parse::{self, Kind};
+use crate::engine::handoff::freshness::Freshness;
 
 /// A variable and how its value is read.
 #[derive(Debug)]
@@ -199,14 +200,14 @@ pub static CONTRACT: Var<parse::Contract> = Var::new(
 .because("Most senders declare nothing; a derived brief is better than none.");
 
 /// When facts age.
-pub static FRESHNESS: Var<String> = Var::new(
+pub static FRESHNESS: Var<Freshness> = Var::new(
     "SEAM_FRESHNESS",
     Handoff,
     parse::FRESHNESS,
     Unset,
-    "For how many seconds a fact is fresh, by patterns over its key; the rules themselves or the path of a file of them.",
+    "For how many seconds a fact is fresh, by patterns over its key; the rules, or the path of a file of them, in place of the built-in ones.",
 )
-.because("Without a rule a fact does not age: only you know which of yours do.");
+.because("Unset: the rules of config/freshness.conf, each with its reason. A key without a rule does not age.");
 
 /// Names of transfer tools.
 pub static TRANSFER_TOOLS: Var<Vec<String>> = Var::new(

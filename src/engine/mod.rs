@@ -1,6 +1,7 @@
 //! The engine decides what to do with a request and what a reply says. It is
 //! pure: no I/O, no clock, no environment, no logging.
 
+pub mod compressed;
 pub mod custody;
 pub mod decide;
 pub mod event;

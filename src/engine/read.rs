@@ -243,9 +243,10 @@ impl Reading<'_> {
         let calls = nested_calls(text).into_iter().rev().take(4);
         calls
             .map(|NestedCall { id, name, arguments }| {
-                match self.naming.is_transfer_call(&name, &arguments, None) {
-                    true => transfer_lookup(&transfer_mark(&id, &name, &arguments)),
-                    false => call_lineage(&id, &name, &arguments),
+                if self.naming.is_transfer_call(&name, &arguments, None) {
+                    transfer_lookup(&transfer_mark(&id, &name, &arguments))
+                } else {
+                    call_lineage(&id, &name, &arguments)
                 }
             })
             .collect()

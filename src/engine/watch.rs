@@ -1,6 +1,9 @@
 //! The watched reply: bytes in, the same bytes out, and what they said. What
 //! ends a reply is held until the caller has stored what the reply teaches,
 //! so that no client can ask again before Seam knows.
+//!
+//! A reply that comes compressed, though nobody asked for it, is forwarded as
+//! it is and decoded in a bounded copy.
 
 use bytes::{Bytes, BytesMut};
 
@@ -26,11 +29,15 @@ enum Body {
     Plain {
         copy: BytesMut,
     },
-    Stream {
-        splitter: Splitter,
-        assembler: Assembler,
-        ending: bool,
-    },
+    Stream(Box<Stream>),
+}
+
+#[derive(Debug)]
+struct Stream {
+    splitter: Splitter,
+    assembler: Assembler,
+    /// The reply has said that it ends.
+    ending: bool,
 }
 
 impl Watcher {
@@ -39,7 +46,7 @@ impl Watcher {
         let body = match Assembler::new(dialect, limit) {
             Err(_) => Body::Unread,
             Ok(assembler) if streamed => {
-                Body::Stream { splitter: Splitter::new(limit), assembler, ending: false }
+                Body::Stream(Box::new(Stream { splitter: Splitter::new(limit), assembler, ending: false }))
             }
             Ok(_) => Body::Plain { copy: BytesMut::new() },
         };
@@ -58,7 +65,8 @@ impl Watcher {
                 // The last chunk is the reply's end, and which is the last is known at the next.
                 std::mem::replace(&mut self.held, vec![chunk])
             }
-            Body::Stream { splitter, assembler, ending } => {
+            Body::Stream(stream) => {
+                let Stream { splitter, assembler, ending } = &mut **stream;
                 let mut out = Vec::new();
                 for piece in splitter.push(chunk) {
                     match &piece {
@@ -76,10 +84,10 @@ impl Watcher {
     /// The reply ended. Gives what it said, if it ended cleanly and could be read, and the bytes that were held.
     pub fn finish(mut self, clean: bool) -> (Option<Reply>, Vec<Bytes>) {
         let reply = match self.body {
-            Body::Unread => None,
             Body::Plain { copy } if clean => wire::read_reply(&copy, self.dialect).ok(),
-            Body::Plain { .. } => None,
-            Body::Stream { mut splitter, mut assembler, .. } => {
+            Body::Unread | Body::Plain { .. } => None,
+            Body::Stream(stream) => {
+                let Stream { mut splitter, mut assembler, .. } = *stream;
                 if let Some(rest) = splitter.finish() {
                     if let Piece::Event(event) = &rest {
                         assembler.event(event);

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 use super::error::Refusal;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::engine::compressed::Compressed;
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
 use crate::engine::decide::{self, Action, Circumstances, Decision};
@@ -75,7 +76,14 @@ pub(crate) struct Exchange {
     run: String,
     /// What the client reads in the reply's head, if the request was changed.
     shown: Option<Shown>,
-    watcher: Option<Watcher>,
+    watch: Option<Watch>,
+}
+
+/// How the reply is read.
+#[derive(Debug)]
+enum Watch {
+    Plain(Watcher),
+    Compressed(Box<Compressed>),
 }
 
 #[derive(Debug)]
@@ -182,7 +190,7 @@ impl Inner {
             at,
             run,
             shown: shown.filter(|_| rewritten),
-            watcher: None,
+            watch: None,
         });
         (verdict, exchange)
     }
@@ -264,32 +272,49 @@ impl Exchange {
             head.headers.extend(name.map(|name| (HeaderName::from_static("seam-handoff"), name)));
             head.headers.insert("seam-outcome", HeaderValue::from_static(shown.outcome));
         }
-        let encoded = head.headers.get(header::CONTENT_ENCODING).is_some_and(|value| value != "identity");
-        if !head.status.is_success() || encoded {
+        if !head.status.is_success() {
             return false;
         }
-        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        let streamed = kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream");
-        self.watcher = Some(Watcher::new(self.dialect, streamed, self.inner.reply_limit));
-        true
+        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let kind = text(header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
+        let limit = self.inner.reply_limit;
+        let watcher = Watcher::new(self.dialect, kind.starts_with("text/event-stream"), limit);
+        self.watch = match text(header::CONTENT_ENCODING) {
+            "" | "identity" => Some(Watch::Plain(watcher)),
+            encoding => Compressed::new(encoding, watcher, limit).map(|it| Watch::Compressed(Box::new(it))),
+        };
+        if self.watch.is_none() {
+            let what = "its content encoding is not known; nothing was learnt";
+            self.inner.telemetry.finding(&Finding::new(Code::ReplyUnreadable, "content-encoding", what));
+        }
+        self.watch.is_some()
     }
 
     /// Bytes from upstream in; bytes for the client out, possibly none yet.
     #[expect(clippy::unused_async, reason = "a held transfer call will be stored here before it is released")]
     pub(crate) async fn push(&mut self, chunk: Bytes) -> Vec<Bytes> {
-        match &mut self.watcher {
-            Some(watcher) => watcher.push(chunk),
+        match &mut self.watch {
+            Some(Watch::Plain(watcher)) => watcher.push(chunk),
+            Some(Watch::Compressed(watcher)) => watcher.push(chunk),
             None => vec![chunk],
         }
     }
 
     /// Upstream ended cleanly or broke. What the reply teaches is stored before its last bytes are given out.
     pub(crate) async fn finish(&mut self, clean: bool) -> Vec<Bytes> {
-        let Some(watcher) = self.watcher.take() else { return Vec::new() };
-        let (reply, rest) = watcher.finish(clean);
-        if let Some(reply) = reply
-            && let Err(trouble) = self.learn(&reply).await
-        {
+        let (reply, rest) = match self.watch.take() {
+            Some(Watch::Plain(watcher)) => watcher.finish(clean),
+            Some(Watch::Compressed(watcher)) => watcher.finish(clean),
+            None => return Vec::new(),
+        };
+        let Some(reply) = reply else {
+            if clean {
+                let finding = Finding::new(Code::ReplyUnreadable, "body", "nothing was learnt from it");
+                self.inner.telemetry.finding(&finding);
+            }
+            return rest;
+        };
+        if let Err(trouble) = self.learn(&reply).await {
             self.inner.telemetry.store_trouble(&trouble);
         }
         rest

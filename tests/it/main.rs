@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test stands on fails the test")]
 
 mod admin;
+mod bad_input;
 mod cancellation;
 mod captures;
 mod config;

@@ -459,3 +459,86 @@ async fn check_golden(case: &Value) {
     let got = desk.send(&case["request"], &says("Tomorrow.")).await;
     assert_eq!(got, case["expected"]);
 }
+
+/// The events of a streamed reply that says a word and then transfers.
+fn streamed_transfer() -> Vec<u8> {
+    let chunk = |delta: Value, finish: Value| {
+        let chunk = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+        format!("data: {chunk}\n\n")
+    };
+    let call = |rest: Value| json!({"tool_calls": [rest]});
+    [
+        chunk(json!({"role": "assistant", "content": "I pass you on – now."}), Value::Null),
+        chunk(call(json!({"index": 0, "id": "c2", "type": "function", "function": {"name": "transfer_to_workshop", "arguments": ""}})), Value::Null),
+        ": ping\r\n\r\n".to_owned(),
+        chunk(call(json!({"index": 0, "function": {"arguments": "{\"reason\": \"Br"}})), Value::Null),
+        chunk(call(json!({"index": 0, "function": {"arguments": "emsen \u{fc}ber Nacht\"}"}})), Value::Null),
+        chunk(json!({}), json!("tool_calls")),
+        "data: [DONE]\n\n".to_owned(),
+    ]
+    .concat()
+    .into_bytes()
+}
+
+/// Plays the sender's transfer as a stream that is cut at these places; gives what the client got, and the
+/// receiver's request as upstream then got it.
+async fn play_cut(cuts: &[usize]) -> (Vec<u8>, Value) {
+    let desk = Desk::new();
+    let list = before_transfer();
+    desk.send(&request(&[&[system(DESK)][..], &list[..1]].concat(), &desk_tools()), &list[1]).await;
+    let sent = request(&[&[system(DESK)][..], &list].concat(), &desk_tools());
+    let (_, exchange) = desk.inspector.request(&head("Bearer one"), &Bytes::from(sent.to_string())).await;
+    let mut exchange = exchange.expect("a reply to watch");
+    let answer = http::Response::builder().header("content-type", "text/event-stream").body(());
+    assert!(exchange.head(&mut answer.expect("a head").into_parts().0));
+    let whole = streamed_transfer();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % whole.len()).chain([0, whole.len()]).collect();
+    cuts.sort_unstable();
+    let mut got = Vec::new();
+    for pair in cuts.windows(2) {
+        got.extend(exchange.push(Bytes::copy_from_slice(&whole[pair[0]..pair[1]])).await);
+    }
+    got.extend(exchange.finish(true).await);
+    let receiver = request(&[system(WORKSHOP), opening()], &workshop_tools());
+    (got.concat(), desk.send(&receiver, &says("x")).await)
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn how_a_stream_is_cut_changes_neither_bytes_nor_record(cuts in proptest::collection::vec(0usize..2_000, 0..40)) {
+        let (bytes, receiver) = block_on(play_cut(&cuts));
+        proptest::prop_assert_eq!(&bytes, &streamed_transfer());
+        let (_, uncut) = block_on(play_cut(&[]));
+        let brief = has_brief(&receiver, WORKSHOP);
+        proptest::prop_assert!(brief.contains("I pass you on") && brief.contains("Bremsen"), "{}", brief);
+        proptest::prop_assert_eq!(receiver, uncut);
+    }
+
+    #[test]
+    fn rewriting_twice_is_rewriting_once(
+        instructions in "[ -~]{0,60}",
+        said in "\\PC{0,80}",
+        found in "\\PC{0,80}",
+        rounds in 0usize..6,
+    ) {
+        let instructions = format!("{WORKSHOP} {instructions}");
+        let mut list = vec![system(&instructions), user(&format!("My brakes squeal. {said}"))];
+        for n in 0..rounds {
+            list.push(calls(&format!("k{}", n % 2), "find_booking", &json!({"n": n})));
+            list.push(result(&format!("k{}", n % 2), &found));
+        }
+        list.extend(transfer_pair());
+        let body = request(&list, &workshop_tools());
+        let once = block_on(async { Desk::new().send(&body, &says("x")).await });
+        let twice = block_on(async { Desk::new().send(&once, &says("x")).await });
+        has_brief(&once, &instructions);
+        proptest::prop_assert_eq!(twice, once);
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use seam::app::App;
 use seam::config::Config;
 use seam::drain::Drain;
+use seam::engine::event::Code;
 use seam::telemetry::{Event, Telemetry};
 
 use super::client::{Client, Got};
@@ -53,6 +54,11 @@ impl Seam {
     /// One exchange on a connection of its own.
     pub(crate) async fn exchange(&self, request: impl AsRef<[u8]>) -> Got {
         self.client().await.exchange(request).await
+    }
+
+    /// How often a finding of this kind was made.
+    pub(crate) fn findings(&self, code: Code) -> u64 {
+        self.telemetry.findings(code)
     }
 
     /// The status of a path of the admin listener.
