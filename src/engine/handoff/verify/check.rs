@@ -116,7 +116,8 @@ fn look(question: &Question, sought: &Sought<'_>, evidence: &Evidence, call: u32
             let mut values = fits.iter().filter_map(|fit| {
                 let found = sought
                     .matches(&seen.result, fit.node, &evidence.keys)
-                    .or_else(|| super::joined::matches(sought, evidence, call, fit.node))?;
+                    .or_else(|| super::joined::matches(sought, evidence, call, fit.node))
+                    .or_else(|| element(sought, evidence, call, fit.node))?;
                 Some((*fit, found))
             });
             let Some((fit, found)) = values.next() else {
@@ -143,6 +144,18 @@ fn look(question: &Question, sought: &Sought<'_>, evidence: &Evidence, call: u32
             None => Found::NoKey(call),
         },
     }
+}
+
+/// Whether the value is one of a list's: what is one of the `orders` is said under that key.
+fn element(sought: &Sought<'_>, evidence: &Evidence, call: u32, list: u32) -> Option<Match> {
+    let result = &evidence.seen(call).result;
+    if result.node(list).kind != Kind::Array {
+        return None;
+    }
+    result
+        .children(list)
+        .filter(|child| result.is_leaf(*child))
+        .find_map(|child| sought.matches(result, child, &evidence.keys))
 }
 
 fn agree(evidence: &Evidence, call: u32, fits: &[resolve::Fit]) -> bool {
