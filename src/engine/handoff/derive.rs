@@ -4,11 +4,13 @@
 mod actions;
 mod facts;
 mod limits;
+mod said;
 mod wants;
 
 pub use actions::{actions, tried};
 pub use facts::facts;
 pub use limits::limits;
+pub use said::said;
 pub use wants::Wants;
 
 /// How much derived facts may say.
@@ -28,7 +30,7 @@ impl Room {
 
     /// In place of a transcript of so many bytes: a share of it, so that it stays the smaller of the two.
     pub fn instead_of(transcript_bytes: usize) -> Room {
-        Room { facts: 400, bytes: (400 + transcript_bytes / 5).min(24_000) }
+        Room { facts: 200, bytes: (1_100 + transcript_bytes / 10).min(16_000) }
     }
 }
 

@@ -19,16 +19,20 @@ const LAST_TURNS: usize = 2;
 const COST_OF_VALUE: usize = 4;
 /// Bytes that a key costs beside its text, once a group.
 const COST_OF_KEY: usize = 3;
-/// Bytes that naming a call or a record costs beside the name, once.
-const COST_OF_GROUP: usize = 8;
+/// Bytes that naming a call costs beside its id and its tool, once.
+const COST_OF_CALL: usize = 8;
 
-/// Values under one key of one result, beyond which they are rows of a listing.
-const CROWD: usize = 4;
+/// Values that like records have under one key, beyond which they are rows of a listing.
+const CROWD: usize = 3;
+
+/// The part of the room that values of no evident need may fill.
+const FILLED_SHARE: usize = 6;
 
 /// How likely a receiver needs a value; the first of these that holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
-    /// A tool of the receiver's takes it, and the last turns speak of it or of its record.
+    /// A tool of the receiver's takes it, and the last turns speak of it or of its record; or it is by what
+    /// they call a record.
     WantedNow,
     /// A tool of the receiver's takes it, and it names something.
     WantedName,
@@ -51,10 +55,11 @@ struct Candidate<'e> {
     value: String,
     /// The record that it is told of.
     of: Option<String>,
-    /// Where it is a record's own name: that record, as others are told to be of it.
+    /// Where it names a record: that record, as others are told to be of it.
     names: Option<String>,
+    identifier: bool,
     need: Need,
-    /// How many values stand under the same key of the same result.
+    /// How many different values like records of its result have under its key.
     crowd: usize,
 }
 
@@ -70,64 +75,103 @@ pub fn facts(evidence: &Evidence, wants: &Wants, room: Room) -> Vec<Claim> {
     let mut chosen = choose(&candidates, order, room);
     // Back to the order of the run.
     chosen.sort_unstable_by_key(|&at| std::cmp::Reverse(at));
-    let chosen: Vec<&Candidate<'_>> = chosen.into_iter().map(|at| &candidates[at]).collect();
-    let told = told_names(&chosen);
-    chosen.into_iter().filter(|candidate| !candidate.is_told(&told)).map(claim).collect()
+    without_told_names(chosen.into_iter().map(|at| &candidates[at]).collect())
+        .into_iter()
+        .map(claim)
+        .collect()
 }
 
 impl Candidate<'_> {
-    /// Whether it is a record's name, and something else is told of that record: that names it already.
-    fn is_told(&self, told: &HashSet<(usize, &str)>) -> bool {
-        self.names.as_deref().is_some_and(|name| told.contains(&(self.leaf.call(), name)))
+    /// What kind of record it is told of.
+    fn kind(&self) -> &str {
+        self.of.as_ref().and_then(|of| of.rsplit_once(' ')).map_or("", |(kind, _)| kind)
     }
 }
 
-/// The records of which something is told, besides their own names.
-fn told_names<'c>(chosen: &[&'c Candidate<'_>]) -> HashSet<(usize, &'c str)> {
-    let mut told = HashSet::new();
-    // A name is told of the record around it, unless it is left out itself.
-    let (names, others): (Vec<&Candidate<'_>>, Vec<_>) =
-        chosen.iter().copied().partition(|candidate| candidate.names.is_some());
-    let of = |candidate: &'c Candidate<'_>| Some((candidate.leaf.call(), candidate.of.as_deref()?));
-    told.extend(others.into_iter().filter_map(of));
-    for candidate in names {
-        if !candidate.is_told(&told) {
-            told.extend(of(candidate));
+/// Leaves out the names of records of which something else is told: that names them already.
+fn without_told_names<'c, 'e>(mut chosen: Vec<&'c Candidate<'e>>) -> Vec<&'c Candidate<'e>> {
+    let is_name = |candidate: &&Candidate<'_>| candidate.names.is_some();
+    let others = chosen.iter().filter(|candidate| !is_name(candidate));
+    let mut told: HashSet<&str> = others.filter_map(|candidate| candidate.of.as_deref()).collect();
+    // A name tells of the record around it, so inner records come first.
+    let (inner, outer): (Vec<&Candidate<'_>>, Vec<_>) =
+        chosen.iter().copied().filter(is_name).partition(|candidate| candidate.of.is_some());
+    let mut left_out: HashSet<*const Candidate<'_>> = HashSet::new();
+    for candidate in inner.into_iter().chain(outer) {
+        if candidate.names.as_deref().is_some_and(|name| told.contains(name)) {
+            left_out.insert(candidate);
+        } else {
+            told.extend(candidate.of.as_deref());
         }
     }
-    told
+    chosen.retain(|candidate| !left_out.contains(&std::ptr::from_ref(*candidate)));
+    chosen
 }
 
 /// The candidates that the room is enough for, the most needed first.
 fn choose(candidates: &[Candidate<'_>], order: Vec<usize>, room: Room) -> Vec<usize> {
-    let mut left = room.bytes;
-    let mut calls: HashSet<usize> = HashSet::new();
-    let mut records: HashSet<(usize, &Option<String>)> = HashSet::new();
-    let mut columns: HashSet<(usize, &str, &str)> = HashSet::new();
+    // An identifier stands in several places: it is told once, where that costs least.
+    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, candidate) in candidates.iter().enumerate().filter(|(_, candidate)| candidate.identifier) {
+        places.entry(&candidate.value).or_default().push(at);
+    }
+    let mut page = Written::default();
+    let mut told: HashSet<&str> = HashSet::new();
     let mut chosen: Vec<usize> = Vec::new();
-    for at in order {
-        let Candidate { leaf, key, value, of, .. } = &candidates[at];
-        let mut cost = value.len() + COST_OF_VALUE;
-        if !calls.contains(&leaf.call()) {
-            cost += leaf.id().len() + leaf.tool().len() + COST_OF_GROUP;
-        }
-        if !records.contains(&(leaf.call(), of)) {
-            cost += of.as_ref().map_or(0, String::len) + COST_OF_VALUE;
-        }
-        let kind = of.as_ref().and_then(|of| of.rsplit_once(' ')).map_or("", |(kind, _)| kind);
-        if !columns.contains(&(leaf.call(), kind, key)) {
-            cost += key.len() + COST_OF_KEY;
-        }
-        if chosen.len() == room.facts || cost > left {
+    for mut at in order {
+        let Candidate { value, need, identifier, .. } = &candidates[at];
+        if chosen.len() == room.facts || (*identifier && told.contains(value.as_str())) {
             continue;
         }
-        left -= cost;
-        calls.insert(leaf.call());
-        records.insert((leaf.call(), of));
-        columns.insert((leaf.call(), kind, key));
+        if *identifier
+            && let Some(cheapest) =
+                places[value.as_str()].iter().min_by_key(|&&at| page.cost(&candidates[at]))
+        {
+            at = *cheapest;
+        }
+        // What is not needed by any sign fills a small room only.
+        let bytes = if *need > Need::Wanted { room.bytes / FILLED_SHARE } else { room.bytes };
+        if page.bytes + page.cost(&candidates[at]) > bytes {
+            continue;
+        }
+        page.write(&candidates[at]);
         chosen.push(at);
+        told.insert(value);
     }
     chosen
+}
+
+/// What is on the page so far: what has a place there costs nothing any more.
+#[derive(Default)]
+struct Written<'c> {
+    bytes: usize,
+    calls: HashSet<usize>,
+    records: HashSet<(usize, Option<&'c str>)>,
+    columns: HashSet<(usize, &'c str, &'c str)>,
+}
+
+impl<'c> Written<'c> {
+    fn cost(&self, candidate: &'c Candidate<'_>) -> usize {
+        let Candidate { leaf, key, value, of, .. } = candidate;
+        let mut cost = value.len() + COST_OF_VALUE;
+        if !self.calls.contains(&leaf.call()) {
+            cost += leaf.id().len() + leaf.tool().len() + COST_OF_CALL;
+        }
+        if !self.records.contains(&(leaf.call(), of.as_deref())) {
+            cost += of.as_ref().map_or(0, String::len) + COST_OF_VALUE;
+        }
+        if !self.columns.contains(&(leaf.call(), candidate.kind(), key)) {
+            cost += key.len() + COST_OF_KEY;
+        }
+        cost
+    }
+
+    fn write(&mut self, candidate: &'c Candidate<'_>) {
+        self.bytes += self.cost(candidate);
+        self.calls.insert(candidate.leaf.call());
+        self.records.insert((candidate.leaf.call(), candidate.of.as_deref()));
+        self.columns.insert((candidate.leaf.call(), candidate.kind(), candidate.key));
+    }
 }
 
 fn claim(candidate: &Candidate<'_>) -> Claim {
@@ -154,30 +198,25 @@ fn candidates<'e>(evidence: &'e Evidence, wants: &Wants) -> Vec<Candidate<'e>> {
         // What names a record is told of the record around it: `order 7` has the `item_id`s 1 and 2.
         let own = seen.is_own_name();
         let around = seen.records.iter().rev().nth(1).map(label);
-        let of = if own { around } else { record.clone() };
-        // A list of names says nothing that the named records do not say themselves.
-        if seen.is_listed() && about.own_names.contains(&seen.text) {
-            continue;
-        }
-        // An identifier is known by itself; any other value is one of its key and record.
+        let of = if own == Own::Whole { around } else { record.clone() };
+        let own = own != Own::No;
+        // An identifier is known by itself, and once more as one of a list; any other value is one of its key
+        // and record.
+        let listed = seen.is_listed();
         let identity = if seen.identifier { None } else { Some((seen.leaf.path(), of.clone())) };
-        if !told.insert((identity, seen.text.clone())) || seen.leaf.superseded() {
+        if !told.insert((identity, listed, seen.text.clone())) || seen.leaf.superseded() {
             continue;
         }
-        let again = !seen.identifier && !repeated.insert((seen.leaf.key(), seen.text.clone()));
+        let names = if own { record.clone() } else { about.named_by(&seen.text, listed).cloned() };
+        let again = !seen.identifier
+            && !own
+            && !seen.is_called()
+            && !repeated.insert((seen.leaf.key(), seen.text.clone()));
         let need = about.need(&seen, record.as_ref(), again, wants);
-        let crowd = about.crowds[&(seen.leaf.call(), seen.leaf.key())];
-        let Seen { leaf, text: value, .. } = seen;
+        let crowd = about.crowds[&seen.column()];
+        let Seen { leaf, text: value, identifier, .. } = seen;
         let key = if leaf.key().is_empty() { leaf.tool() } else { leaf.key() };
-        candidates.push(Candidate {
-            leaf,
-            key,
-            value,
-            of,
-            names: if own { record } else { None },
-            need,
-            crowd,
-        });
+        candidates.push(Candidate { leaf, key, value, of, names, identifier, need, crowd });
     }
     candidates
 }
@@ -199,23 +238,36 @@ impl<'e> Seen<'e> {
         if leaf.kind() == Kind::Null || text.is_empty() || text.len() > LONGEST_VALUE || text.contains('\n') {
             return None;
         }
-        let path = leaf.path();
         let records = leaf.records();
-        let around = path.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let around = around.strip_suffix(leaf.key()).unwrap_or(around);
-        let kind = records.last().map_or("", |name| name.kind.as_str());
-        let place = Place::new(leaf.key(), &format!("{kind} {around}"));
+        let mut around = records.last().map_or("", |name| name.kind.as_str()).to_owned();
+        for key in leaf.keys().skip(1) {
+            around.push(' ');
+            around.push_str(key);
+        }
+        let place = Place::new(leaf.key(), &around);
         Some(Seen { identifier: is_identifier(text), text: text.to_owned(), records, place, leaf })
     }
 
+    /// The values that it is one of: those of like records of one result under one key.
+    fn column(&self) -> (usize, String, &'e str) {
+        let kind = self.records.last().map_or("", |name| name.kind.as_str());
+        (self.leaf.call(), kind.to_owned(), self.leaf.key())
+    }
+
     /// Whether it is the name of its record.
-    fn is_own_name(&self) -> bool {
-        self.records.last().is_some_and(|name| *name.name == *self.text)
+    fn is_own_name(&self) -> Own {
+        match self.records.last() {
+            Some(record) if *record.name == *self.text => Own::Whole,
+            Some(record) if self.is_called() && record.name.split(' ').any(|part| part == self.text) => {
+                Own::Part
+            }
+            _ => Own::No,
+        }
     }
 
     /// Whether it is an element of a list.
     fn is_listed(&self) -> bool {
-        self.leaf.path().ends_with(|c: char| c.is_ascii_digit()) && !self.is_own_name()
+        self.leaf.path().ends_with(|c: char| c.is_ascii_digit()) && self.is_own_name() == Own::No
     }
 
     /// Whether its key says that it is what people call a person or a thing.
@@ -228,6 +280,15 @@ impl<'e> Seen<'e> {
     fn tells_apart(&self) -> bool {
         self.identifier || self.is_called() || is_date(&self.text)
     }
+}
+
+/// Whether a value is the name of its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Own {
+    No,
+    /// A part of it: `Ida` of `Ida Holm`.
+    Part,
+    Whole,
 }
 
 /// The values that can be facts, newest call first, bounded.
@@ -252,12 +313,14 @@ struct About<'e> {
     focus: Focus,
     /// The call that returned something last.
     last: Option<usize>,
-    /// How many values stand under one key of one result.
-    crowds: HashMap<(usize, &'e str), usize>,
+    /// How many different values like records of one result have under one key.
+    crowds: HashMap<(usize, String, &'e str), usize>,
     /// Keys of what stands in a container that a tool takes: wherever else they stand, they are taken as well.
     held: HashSet<&'e str>,
-    /// Values that are names of records.
-    own_names: HashSet<String>,
+    /// The records by their names.
+    records: HashMap<String, String>,
+    /// How many records there are of each kind.
+    kinds: HashMap<String, usize>,
     /// The records that the last turns name, by what identifies them or by what people call them.
     spoken: HashSet<(usize, String)>,
 }
@@ -269,16 +332,22 @@ impl<'e> About<'e> {
             last: values.first().map(|seen| seen.leaf.call()),
             crowds: HashMap::new(),
             held: HashSet::new(),
-            own_names: HashSet::new(),
+            records: HashMap::new(),
+            kinds: HashMap::new(),
             spoken: HashSet::new(),
         };
+        let mut distinct = HashSet::new();
         for seen in values {
-            *about.crowds.entry((seen.leaf.call(), seen.leaf.key())).or_default() += 1;
+            if distinct.insert((seen.column(), seen.text.as_str())) {
+                *about.crowds.entry(seen.column()).or_default() += 1;
+            }
             if !seen.leaf.key().is_empty() && seen.tells_apart() && wants.hold(&seen.place) {
                 about.held.insert(seen.leaf.key());
             }
-            if seen.is_own_name() {
-                about.own_names.insert(seen.text.clone());
+            if let Some(record) = seen.records.last()
+                && about.records.insert(record.name.to_string(), label(record)).is_none()
+            {
+                *about.kinds.entry(record.kind.clone()).or_default() += 1;
             }
             if let Some(record) = seen.records.last()
                 && (about.focus.names(&record.name) || (seen.is_called() && about.focus.names(&seen.text)))
@@ -287,6 +356,14 @@ impl<'e> About<'e> {
             }
         }
         about
+    }
+
+    /// The record that a value names beside its own place, if nothing is lost where it is told there: as one of
+    /// a list, or because no other record of its kind can be meant.
+    fn named_by(&self, value: &str, listed: bool) -> Option<&String> {
+        let record = self.records.get(value)?;
+        let kind = record.rsplit_once(' ').map_or("", |(kind, _)| kind);
+        (listed || self.kinds.get(kind) == Some(&1)).then_some(record)
     }
 
     /// `again`: its key and value were told before, of another record.
@@ -299,10 +376,11 @@ impl<'e> About<'e> {
             record.is_some_and(|record| self.spoken.contains(&(seen.leaf.call(), record.clone())));
         let around =
             seen.records.iter().any(|name| is_identifier(&name.name) && self.focus.names(&name.name));
-        let crowd = self.crowds[&(seen.leaf.call(), seen.leaf.key())];
-        let row = !seen.identifier && !named && !spoken_of && crowd > CROWD;
+        let crowd = self.crowds[&seen.column()];
+        let row = !seen.tells_apart() && !named && !spoken_of && crowd > CROWD;
         match () {
             () if row || again => Need::Other,
+            () if named && seen.is_called() => Need::WantedNow,
             () if wanted && (named || spoken_of || around) => Need::WantedNow,
             () if wanted && seen.identifier => Need::WantedName,
             () if wanted => Need::Wanted,
@@ -434,11 +512,8 @@ mod tests {
         let list = format!("[{}]", rows.join(","));
         let listing = call("a", "find_copies", "{}", &list);
         let evidence = Evidence::index([Happening::Customer("Is cp_3003 on the shelf?"), listing], true);
-        let claims = facts(
-            &evidence,
-            &Wants::of_calls(std::iter::once(r#"{"copy_id":1}"#)),
-            Room { facts: 100, bytes: 180 },
-        );
+        let wants = Wants::of_calls(std::iter::once(r#"{"copy_id":1,"shelf":1}"#));
+        let claims = facts(&evidence, &wants, Room { facts: 100, bytes: 170 });
         let shelves: Vec<&str> = claims
             .iter()
             .filter(|claim| claim.key.as_deref() == Some("shelf"))

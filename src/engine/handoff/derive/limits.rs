@@ -275,7 +275,7 @@ fn is_command(before: &str) -> bool {
 }
 
 /// The sentences of a text, trimmed, without list marks.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

@@ -62,7 +62,7 @@ impl Wants {
     /// What these tools take, at any depth of their schemas.
     pub fn of_tools(tools: &[Tool<'_>]) -> Wants {
         let mut wants = Wants::default();
-        for tool in tools {
+        for tool in tools.iter().filter(|tool| !searches(&tool.name)) {
             if let Some(Ok(schema)) = tool.parameters.map(serde_json::from_str::<Value>) {
                 wants.add_properties(&schema, DEEPEST);
             }
@@ -189,6 +189,14 @@ impl Place {
     pub(super) fn new(key: &str, around: &str) -> Place {
         Place { key: words(key), around: words(around) }
     }
+}
+
+/// Whether a tool looks for something that is not known yet: what it takes is not what a result has given.
+fn searches(name: &str) -> bool {
+    Words::of(name)
+        .iter()
+        .next()
+        .is_some_and(|first| matches!(first, "find" | "search" | "lookup" | "look" | "query"))
 }
 
 /// Whether a property's schema says that it holds something, and not what.

@@ -106,7 +106,8 @@ impl<'e> Leaf<'e> {
         seen.records.known(seen.result.node(self.node).record)
     }
 
-    fn keys(&self) -> impl Iterator<Item = &'e str> {
+    /// The keys that it stands under, its own first, out to the whole result's.
+    pub fn keys(&self) -> impl Iterator<Item = &'e str> {
         let seen = self.evidence.seen(self.call);
         let evidence = self.evidence;
         std::iter::successors(Some(self.node), move |node| {
