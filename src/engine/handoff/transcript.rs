@@ -253,10 +253,9 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// The list before the boundary does not end in words of an agent: the receiver did not write them, and
-    /// some servers would go on writing them. They are the sender's parting words.
-    /// What a sender said beside its transfer is for the brief: the list may not end in it. What was said
-    /// before stays, and somebody has to speak behind it.
+    /// The list before the boundary does not end in what the sender said beside its transfer or behind it: the
+    /// receiver did not write it, and some servers would go on writing. It is for the brief. Talk from before
+    /// the transfer stays, and somebody has to speak behind it.
     fn release_tail(&mut self) {
         self.open_end = false;
         for at in (0..self.boundary).rev() {

@@ -100,9 +100,9 @@ impl Talk {
     }
 
     /// What the list is after the filter.
-    fn after(&self, keep: &[Keep]) -> Talk {
+    fn after(&self, filtered: &Filtered) -> Talk {
         let mut talk = Talk { items: vec![], speakers: vec![], transfers: vec![], leaving: vec![] };
-        for (at, fate) in keep.iter().enumerate() {
+        for (at, fate) in filtered.keep.iter().enumerate() {
             let mut item = self.items[at].clone();
             match fate {
                 Keep::Drop => continue,
@@ -118,6 +118,12 @@ impl Talk {
             }
             talk.items.push(item);
             talk.speakers.push(self.speakers[at]);
+        }
+        // What the caller does with an open end: the customer's last turn behind it.
+        if filtered.open_end {
+            let (item, speaker) = item(&U("as I said"));
+            talk.items.push(item);
+            talk.speakers.push(speaker);
         }
         talk.with_transfers()
     }
@@ -259,7 +265,11 @@ fn the_list_never_ends_in_words_the_receiver_did_not_write() {
     let transfer = || vec![("c1", "to_b")];
     check(&[U("hi"), Calls("moving you", transfer()), R("c1", "ok")], "k..", &[1]);
     check(&[U("hi"), Calls("", transfer()), R("c1", "ok"), A("bye")], "k...", &[3]);
-    check(&[U("hi"), A("let me see"), Calls("", transfer()), R("c1", "ok"), A("bye")], "k....", &[1, 4]);
+    // Talk from before the transfer stays, and the end is open.
+    let said = [U("hi"), A("let me see"), Calls("", transfer()), R("c1", "ok"), A("bye")];
+    check(&said, "kk...", &[4]);
+    assert!(Talk::of(&said).filter(&all(Form::Full)).open_end);
+    assert!(!Talk::of(&said[..2]).filter(&all(Form::Full)).open_end);
     check(&[U("hi"), A("hello"), U("go"), Calls("", transfer()), R("c1", "ok")], "kkk..", &[]);
     check(
         &[U("hi"), Calls("both", vec![("c1", "to_b"), ("c2", "track")]), R("c1", "ok"), R("c2", "lost")],
@@ -387,7 +397,7 @@ proptest! {
         let talk = Talk::of(&said);
         let filtered = filter(&talk.list(talk.items.len(), adjacent), &policy);
         prop_assert_eq!(filtered.keep.len(), talk.items.len());
-        let after = talk.after(&filtered.keep);
+        let after = talk.after(&filtered);
         prop_assert!(is_paired(&after.items, adjacent), "{:?}", after.items);
         // Never an agent's words last, never without the customer where there was one.
         let ends_foreign = after.items.last().is_some_and(|last| last.role == Role::Assistant);
@@ -412,7 +422,10 @@ proptest! {
         adjacent in any::<bool>(),
     ) {
         let talk = Talk::of(&said);
-        let after = talk.after(&filter(&talk.list(talk.items.len(), adjacent), &policy).keep);
+        let filtered = filter(&talk.list(talk.items.len(), adjacent), &policy);
+        // A turn that the caller puts back changes which turn is the last.
+        prop_assume!(!filtered.open_end);
+        let after = talk.after(&filtered);
         let again = filter(&after.list(after.items.len(), adjacent), &policy);
         prop_assert!(again.keep.iter().all(|keep| *keep == Keep::Whole), "{:?} {:?}", after.items, again.keep);
     }
