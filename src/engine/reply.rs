@@ -16,6 +16,8 @@ pub struct Reply {
     pub refusal: String,
     /// The calls, in the order in which they were opened.
     pub calls: Vec<ReplyCall>,
+    /// The hidden reasoning items, where the dialect has such.
+    pub reasoning: Vec<ReplyReasoning>,
     /// Why the model stopped; none until it says.
     pub finish: Option<Finish>,
     /// What was spent, where the reply says it; the last word counts.
@@ -42,6 +44,15 @@ pub struct ReplyCall {
     /// Whether it can be run: the reply ended properly, and the arguments are
     /// one JSON value, or empty, or free text by the call's kind.
     pub complete: bool,
+}
+
+/// Hidden reasoning in a reply. It binds the items after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplyReasoning {
+    /// Its id; empty where it has none.
+    pub id: String,
+    /// What only the provider can read; empty where the reply does not carry it.
+    pub encrypted: String,
 }
 
 /// Why a model stopped.

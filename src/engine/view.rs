@@ -32,10 +32,15 @@ pub struct View<'b> {
     pub shaped_reply: bool,
     /// The tools on offer, in the client's order.
     pub tools: Vec<Tool<'b>>,
-    /// The conversation, one entry an element of the client's list.
+    /// The conversation: the items of the head, then one entry an element of the client's list.
     pub items: Vec<Item<'b>>,
-    /// The list's JSON value, brackets included.
+    /// The list's JSON value, brackets included; one string where the client wrote its only item so, and
+    /// empty where it sent no list.
     pub list: Span,
+    /// Standing instructions outside the list.
+    pub head: Head,
+    /// What the upstream keeps of the conversation.
+    pub server_state: ServerState<'b>,
 }
 
 impl View<'_> {
@@ -43,6 +48,34 @@ impl View<'_> {
     pub fn leading_system(&self) -> usize {
         self.items.iter().take_while(|item| item.role == Role::System).count()
     }
+
+    /// Whether the list holds only what is new, and the upstream has what came before.
+    pub fn is_delta(&self) -> bool {
+        self.server_state.previous.is_some() || self.server_state.conversation.is_some()
+    }
+}
+
+/// Standing instructions in a field of their own, outside the list. Their items are the first of
+/// [`View::items`], since a model reads them first.
+#[derive(Clone, Debug, Default)]
+pub struct Head {
+    /// How many of the view's items they are.
+    pub items: usize,
+    /// The JSON value of their field, null too, where the body has one.
+    pub span: Option<Span>,
+}
+
+/// What the upstream keeps of the conversation, as far as the request says it.
+#[derive(Clone, Debug, Default)]
+pub struct ServerState<'b> {
+    /// The id of the reply that the request goes on from.
+    pub previous: Option<Cow<'b, str>>,
+    /// The id of the stored conversation that it belongs to.
+    pub conversation: Option<Cow<'b, str>>,
+    /// Whether a later request may go on from the reply to this one.
+    pub stores: bool,
+    /// Whether the reply is made in the background, to be asked for later.
+    pub background: bool,
 }
 
 /// A tool on offer.
@@ -140,7 +173,8 @@ pub struct Call<'b> {
 pub struct Plan {
     /// The brief, to stand at the end of the receiver's own instructions.
     pub brief: Option<String>,
-    /// Which system item carries the brief (index into `View::items`); none: a new one is put first.
+    /// Which system item carries the brief (index into `View::items`); none: a new one is put first, or
+    /// where the dialect has a field for standing instructions, it stands there.
     pub brief_after: Option<usize>,
     /// What becomes of each item; one entry an item, in order.
     pub keep: Vec<Keep>,

@@ -43,12 +43,11 @@ struct Stream {
 impl Watcher {
     /// Watches a reply of at most `limit` bytes; of a larger one nothing is learnt.
     pub fn new(dialect: Dialect, streamed: bool, limit: usize) -> Self {
-        let body = match Assembler::new(dialect, limit) {
-            Err(_) => Body::Unread,
-            Ok(assembler) if streamed => {
-                Body::Stream(Box::new(Stream { splitter: Splitter::new(limit), assembler, ending: false }))
-            }
-            Ok(_) => Body::Plain { copy: BytesMut::new() },
+        let body = if streamed {
+            let (splitter, assembler) = (Splitter::new(limit), Assembler::new(dialect, limit));
+            Body::Stream(Box::new(Stream { splitter, assembler, ending: false }))
+        } else {
+            Body::Plain { copy: BytesMut::new() }
         };
         Watcher { dialect, body, limit, held: Vec::new() }
     }

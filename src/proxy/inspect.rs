@@ -148,7 +148,6 @@ impl Inner {
         }
         let view = match wire::read(body, dialect) {
             Ok(view) => view,
-            Err(wire::Unreadable::DialectUnsupported) => return forward,
             Err(why) => {
                 self.telemetry.finding(&Finding::new(Code::BodyUnreadable, "body", why.to_string()));
                 return forward;

@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 
-use super::edit::{Member, Piece, elements, members, rebuild};
-use super::json::{Fault, escape, quote};
+use super::edit::{Member, Piece, append, elements, members, rebuild, text_part};
+use super::json::{Fault, quote};
 use crate::engine::view::{Form, Item, Keep, Plan, Span, View};
+
+/// The type of a part that holds text.
+const TEXT: &str = "text";
 
 /// The body that `plan` makes of `body`, which `view` was read from.
 ///
@@ -120,44 +123,14 @@ fn content(message: &Message<'_>, old: &str) -> Result<Option<Vec<u8>>, Fault> {
     match (message.shortened, message.brief) {
         (Some(text), _) if message.item.form == Form::Parts => {
             out.push(b'[');
-            text_part(text, &mut out);
+            text_part(TEXT, text, &mut out);
             out.push(b']');
         }
         (Some(text), _) => quote(text, &mut out),
-        (None, Some(brief)) => append(message.item, old, brief, &mut out)?,
+        (None, Some(brief)) => append(message.item, old, brief, TEXT, &mut out)?,
         (None, None) => return Ok(None),
     }
     Ok(Some(out))
-}
-
-/// The content `old` with the brief behind it, in the form the client used.
-fn append(item: &Item<'_>, old: &str, brief: &str, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let open = old.get(..old.len().saturating_sub(1)).unwrap_or_default().as_bytes();
-    match item.form {
-        Form::None => quote(brief, out),
-        Form::Text if item.text.is_empty() => quote(brief, out),
-        Form::Text => {
-            out.extend_from_slice(open);
-            escape("\n\n", out);
-            escape(brief, out);
-            out.push(b'"');
-        }
-        Form::Parts => {
-            out.extend_from_slice(open);
-            if !elements(old, 0)?.is_empty() {
-                out.push(b',');
-            }
-            text_part(brief, out);
-            out.push(b']');
-        }
-    }
-    Ok(())
-}
-
-fn text_part(text: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(br#"{"type":"text","text":"#);
-    quote(text, out);
-    out.push(b'}');
 }
 
 /// `tool_calls` without the calls that are cut out; none where no call is left.

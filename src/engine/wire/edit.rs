@@ -1,8 +1,8 @@
 //! Rebuilds a list or an object out of its own bytes: what stays keeps its
 //! bytes and, beside a neighbour it had before, the separator too.
 
-use super::json::{Cursor, Fault, Key};
-use crate::engine::view::Span;
+use super::json::{Cursor, Fault, Key, escape, quote};
+use crate::engine::view::{Form, Item, Span};
 
 /// One part of a rebuilt list or object.
 pub(super) enum Piece<'a> {
@@ -99,4 +99,44 @@ pub(super) fn elements(text: &str, at: usize) -> Result<Vec<Span>, Fault> {
         Ok::<_, Fault>(())
     })?;
     Ok(elements)
+}
+
+/// Writes the content `old` of `item` with the brief behind it, in the form the client used. `part` is the
+/// dialect's type of a part that holds text.
+pub(super) fn append(
+    item: &Item<'_>,
+    old: &str,
+    brief: &str,
+    part: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let open = old.get(..old.len().saturating_sub(1)).unwrap_or_default().as_bytes();
+    match item.form {
+        Form::None => quote(brief, out),
+        Form::Text if item.text.is_empty() => quote(brief, out),
+        Form::Text => {
+            out.extend_from_slice(open);
+            escape("\n\n", out);
+            escape(brief, out);
+            out.push(b'"');
+        }
+        Form::Parts => {
+            out.extend_from_slice(open);
+            if !elements(old, 0)?.is_empty() {
+                out.push(b',');
+            }
+            text_part(part, brief, out);
+            out.push(b']');
+        }
+    }
+    Ok(())
+}
+
+/// Writes a part of this type that holds `text`.
+pub(super) fn text_part(kind: &str, text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"type":"#);
+    quote(kind, out);
+    out.extend_from_slice(br#","text":"#);
+    quote(text, out);
+    out.push(b'}');
 }

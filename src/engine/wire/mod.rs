@@ -11,6 +11,12 @@ mod edit;
 pub mod json;
 mod nested;
 mod reply_parts;
+mod request_parts;
+mod responses;
+mod responses_edit;
+mod responses_item;
+mod responses_reply;
+mod responses_stream;
 pub mod sse;
 
 use bytes::Bytes;
@@ -54,9 +60,6 @@ pub enum Unreadable {
         /// Where it stands.
         at: usize,
     },
-    /// This dialect is passed through unread.
-    #[error("the dialect is not read")]
-    DialectUnsupported,
 }
 
 impl From<json::Fault> for Unreadable {
@@ -72,7 +75,7 @@ impl From<json::Fault> for Unreadable {
 pub fn read(body: &[u8], dialect: Dialect) -> Result<View<'_>, Unreadable> {
     match dialect {
         Dialect::Chat => chat::read(utf8(body)?),
-        Dialect::Responses => Err(Unreadable::DialectUnsupported),
+        Dialect::Responses => responses::read(utf8(body)?),
     }
 }
 
@@ -82,8 +85,7 @@ pub fn read(body: &[u8], dialect: Dialect) -> Result<View<'_>, Unreadable> {
 pub fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
     match view.dialect {
         Dialect::Chat => chat_edit::apply(body, view, plan),
-        // No view of this dialect exists yet; a caller that made one gets its bytes back.
-        Dialect::Responses => Bytes::copy_from_slice(body),
+        Dialect::Responses => responses_edit::apply(body, view, plan),
     }
 }
 
@@ -91,7 +93,7 @@ pub fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
 pub fn read_reply(body: &[u8], dialect: Dialect) -> Result<Reply, Unreadable> {
     match dialect {
         Dialect::Chat => chat_reply::read(utf8(body)?),
-        Dialect::Responses => Err(Unreadable::DialectUnsupported),
+        Dialect::Responses => responses_reply::read(utf8(body)?),
     }
 }
 
@@ -102,21 +104,23 @@ pub struct Assembler(Stream);
 #[derive(Debug)]
 enum Stream {
     Chat(chat_stream::Assembler),
+    Responses(responses_stream::Assembler),
 }
 
 impl Assembler {
     /// An assembler that keeps up to `limit` bytes of text and calls.
-    pub fn new(dialect: Dialect, limit: usize) -> Result<Self, Unreadable> {
-        match dialect {
-            Dialect::Chat => Ok(Assembler(Stream::Chat(chat_stream::Assembler::new(limit)))),
-            Dialect::Responses => Err(Unreadable::DialectUnsupported),
-        }
+    pub fn new(dialect: Dialect, limit: usize) -> Self {
+        Assembler(match dialect {
+            Dialect::Chat => Stream::Chat(chat_stream::Assembler::new(limit)),
+            Dialect::Responses => Stream::Responses(responses_stream::Assembler::new(limit)),
+        })
     }
 
     /// Takes the next event and says what it holds; nothing where it adds nothing.
     pub fn event(&mut self, event: &sse::Event) -> Vec<Seen> {
         match &mut self.0 {
             Stream::Chat(chat) => chat.event(event),
+            Stream::Responses(responses) => responses.event(event),
         }
     }
 
@@ -125,6 +129,7 @@ impl Assembler {
     pub fn unread(&mut self) {
         match &mut self.0 {
             Stream::Chat(chat) => chat.unread(),
+            Stream::Responses(responses) => responses.unread(),
         }
     }
 
@@ -132,6 +137,7 @@ impl Assembler {
     pub fn reply(&self) -> &Reply {
         match &self.0 {
             Stream::Chat(chat) => chat.reply(),
+            Stream::Responses(responses) => responses.reply(),
         }
     }
 
@@ -139,6 +145,7 @@ impl Assembler {
     pub fn finish(self) -> Reply {
         match self.0 {
             Stream::Chat(chat) => chat.finish(),
+            Stream::Responses(responses) => responses.finish(),
         }
     }
 }

@@ -206,7 +206,6 @@ fn what_cannot_be_read_says_why() {
     );
     assert_eq!(unreadable(&format!(r#"{{"x":{}"#, "[".repeat(200))), Unreadable::TooDeep);
     assert_eq!(wire::read(b"{\"a\":\"\xff\"}", Dialect::Chat).expect_err("bytes"), Unreadable::NotUtf8(6));
-    assert_eq!(wire::read(b"{}", Dialect::Responses).expect_err("for now"), Unreadable::DialectUnsupported);
 }
 
 #[test]
