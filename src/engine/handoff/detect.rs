@@ -137,25 +137,30 @@ impl Naming {
 
     /// Where a call to this tool goes; none where it does not say.
     pub fn destination(&self, name: &str, arguments: &str) -> Option<Destination> {
-        let named = self.named(name);
         let written = members(arguments);
-        let generic = named.as_deref().is_none_or(|rest| {
-            let rest = snake(rest);
-            words::GENERIC.contains(&rest.as_str()) || written.keys().any(|key| snake(key) == rest)
-        });
-        if !generic {
-            return named.map(Destination::in_name);
-        }
-        words::DESTINATION.iter().find_map(|word| {
-            let (_, value) = written.iter().find(|(key, _)| snake(key) == *word)?;
-            let agent: String = serde_json::from_str(value.get()).ok()?;
-            let agent = agent.trim();
-            (!agent.is_empty()).then(|| Destination {
-                name: agent.to_owned(),
-                uncounted: None,
-                from: Spelled::InArgument,
+        let argued = || {
+            words::DESTINATION.iter().find_map(|word| {
+                let (_, value) = written.iter().find(|(key, _)| snake(key) == *word)?;
+                let agent: String = serde_json::from_str(value.get()).ok()?;
+                let agent = agent.trim();
+                (!agent.is_empty()).then(|| Destination {
+                    name: agent.to_owned(),
+                    uncounted: None,
+                    from: Spelled::InArgument,
+                })
             })
-        })
+        };
+        let Some(rest) = self.named(name) else { return argued() };
+        let spelled = snake(&rest);
+        let named = || Some(Destination::in_name(rest.clone()));
+        if words::PLACEHOLDERS.contains(&spelled.as_str()) {
+            argued()
+        } else if words::KINDS.contains(&spelled.as_str()) || written.keys().any(|key| snake(key) == spelled)
+        {
+            argued().or_else(named)
+        } else {
+            named()
+        }
     }
 
     /// The transfer tools among `tools`, and where each can go.
@@ -217,18 +222,21 @@ impl Naming {
 
     fn offered(&self, tool: &Tool<'_>) -> Offered {
         let properties = tool.parameters.and_then(properties).unwrap_or_default();
-        let named = self.named(&tool.name).filter(|rest| {
-            let rest = snake(rest);
-            !words::GENERIC.contains(&rest.as_str()) && properties.iter().all(|(name, _)| snake(name) != rest)
-        });
-        if let Some(rest) = named {
-            return Offered::Named(Destination::in_name(rest));
-        }
-        words::DESTINATION
+        let argument = words::DESTINATION
             .iter()
             .find_map(|word| properties.iter().find(|(name, _)| snake(name) == *word))
-            .and_then(|(_, schema)| listed_values(schema))
-            .map_or(Offered::Open, Offered::OneOf)
+            .map(|(_, schema)| schema);
+        let named = self.named(&tool.name).filter(|rest| {
+            let rest = snake(rest);
+            let is_kind = words::KINDS.contains(&rest.as_str());
+            let overruled =
+                argument.is_some() && (is_kind || properties.iter().any(|(name, _)| snake(name) == rest));
+            !overruled && !words::PLACEHOLDERS.contains(&rest.as_str())
+        });
+        match named {
+            Some(rest) => Offered::Named(Destination::in_name(rest)),
+            None => argument.and_then(listed_values).map_or(Offered::Open, Offered::OneOf),
+        }
     }
 }
 

@@ -157,6 +157,9 @@ fn a_destination_is_read_from_the_name_or_an_argument() {
     check("delegate_work_to_coworker", r#"{"task":"t","context":"c","coworker":"Clerk"}"#, argued("Clerk"));
     check("delegate_task_to_member", r#"{"member_id":"clerk","task":"t"}"#, argued("clerk"));
     check("transfer_to_department", r#"{"department":"Billing"}"#, argued("Billing"));
+    check("transfer_to_department", "{}", named("department"));
+    check("transfer_to_specialist", r#"{"reason":"r"}"#, named("specialist"));
+    check("transfer_to_specialist", r#"{"agent":"Night"}"#, argued("Night"));
     check("transfer_to_agent", "{}", None);
     check("transfer_to_agent", r#"{"agent_name":7}"#, None);
     check("transfer_to_agent", r#"{"agent_name":" "}"#, None);
@@ -177,16 +180,20 @@ fn offers_say_where_each_tool_can_go() {
         tool("transfer_to_billing", ""),
         tool("handoff", &open),
         tool("handoff", nullable),
+        tool("transfer_to_specialist", ""),
     ];
     let offers = Naming::default().offers(&tools);
-    let billing = Destination { name: "billing".to_owned(), uncounted: None, from: Spelled::InName };
+    let named = |name: &str| {
+        Offered::Named(Destination { name: name.to_owned(), uncounted: None, from: Spelled::InName })
+    };
     assert_eq!(
         offers,
         [
             Offer { tool: 1, to: Offered::OneOf(patterns(&["billing", "night"])) },
-            Offer { tool: 2, to: Offered::Named(billing) },
+            Offer { tool: 2, to: named("billing") },
             Offer { tool: 3, to: Offered::Open },
             Offer { tool: 4, to: Offered::OneOf(patterns(&["a", "b"])) },
+            Offer { tool: 5, to: named("specialist") },
         ]
     );
 }

@@ -49,18 +49,11 @@ pub(super) const NAMESPACE_MARKS: &[&str] = &["-", "__", ".", "/", ":"];
 /// pydantic-ai puts this before the name of an output function.
 pub(super) const OUTPUT_FUNCTION: &str = "final_result_";
 
-/// A name's remainder that names no agent but says that an argument does: `transfer_to_agent` (adk, strands).
-pub(super) const GENERIC: &[&str] = &[
-    "agent",
-    "another_agent",
-    "coworker",
-    "member",
-    "specialist",
-    "assistant",
-    "department",
-    "team",
-    "target",
-];
+/// A name's remainder that names no agent: an argument does, in `transfer_to_agent` (adk, strands).
+pub(super) const PLACEHOLDERS: &[&str] =
+    &["agent", "another_agent", "other_agent", "coworker", "member", "target"];
+/// A name's remainder that names a kind of agent, where no argument says which one.
+pub(super) const KINDS: &[&str] = &["specialist", "assistant", "department", "team", "worker", "expert"];
 
 /// Parameters that name the destination.
 pub(super) const DESTINATION: &[&str] = &[
