@@ -6,8 +6,7 @@ use super::{Action, Circumstances, Decision, Pass};
 use crate::engine::custody::agent::Fingerprint;
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::{Boundary, Fit, Holder, Run, TURNS, Transfer, Turn};
-use crate::engine::handoff::compose::{self, Composed};
-use crate::engine::handoff::derive::Wants;
+use crate::engine::handoff::compose::{self, Composed, Receiver};
 use crate::engine::handoff::detect::{Destination, Spelled, is_confirmation};
 use crate::engine::handoff::rebuild::{self, Ends, Lacks, Rebuilt};
 use crate::engine::handoff::speaker::{Speaker, Voice};
@@ -164,7 +163,7 @@ fn with_log(
         return Decision::forward(Pass::NoContract, Some(run), true);
     }
     let end = set_boundary(transfer, reading);
-    compose::complete(&mut transfer.record, &log, whole, &Wants::of_tools(&reading.view.tools), at.policy);
+    compose::complete(&mut transfer.record, &log, whole, &Receiver::of(&reading.view), at.policy);
     let rebuilt = fill(transfer, reading, &voices, end, sender.as_ref(), at);
     transfer.put_back = match rebuilt.lacks {
         Lacks::Nothing => Vec::new(),

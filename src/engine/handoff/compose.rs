@@ -12,6 +12,7 @@ use crate::engine::event::{Code, Finding};
 use crate::engine::policy::{Contract, Policy};
 use crate::engine::record::{Origin, Record};
 use crate::engine::time::Timestamp;
+use crate::engine::view::View;
 
 /// Bytes kept of one piece of parting words.
 const PARTING_CAP: usize = 1000;
@@ -66,14 +67,34 @@ fn plain(text: &str) -> String {
     words.join(" ").trim_end_matches(['.', '!']).to_owned()
 }
 
+/// What the receiver's first request shows of it.
+#[derive(Clone, Debug, Default)]
+pub struct Receiver {
+    /// What its tools take.
+    wants: Wants,
+    /// Bytes of tool results in its list.
+    results: usize,
+}
+
+impl Receiver {
+    /// The receiver of this request.
+    pub fn of(view: &View<'_>) -> Receiver {
+        let results = view.items.iter().filter(|item| item.answers.is_some());
+        Receiver { wants: Wants::of_tools(&view.tools), results: results.map(|item| item.text.len()).sum() }
+    }
+}
+
 /// Adds to a record what rules can tell from the run: facts, what was done and tried, what the customer
-/// forbade. `wants`: what the receiver's tools take.
-pub fn complete(record: &mut Record, log: &Log, whole: bool, wants: &Wants, policy: &Policy) {
+/// forbade.
+pub fn complete(record: &mut Record, log: &Log, whole: bool, receiver: &Receiver, policy: &Policy) {
     if policy.contract < Contract::Derive {
         return;
     }
     let evidence = Evidence::index(log.happenings(), whole);
-    let derived = derive::facts(&evidence, wants, room(policy.transcript.form, log));
+    let mut derived = derive::facts(&evidence, &receiver.wants, room(&evidence, log, receiver, policy));
+    if policy.transcript.form == Form::None {
+        derived.extend(derive::said(&evidence, &derived));
+    }
     let known = |claim: &Claim| {
         record.facts.iter().any(|fact| {
             fact.outcome.holds() && fact.claim.value.text == claim.value.text && fact.call == claim.evidence
@@ -102,11 +123,13 @@ pub fn complete(record: &mut Record, log: &Log, whole: bool, wants: &Wants, poli
     }
 }
 
-/// How much may be derived: more where the transcript does not travel.
-fn room(form: Form, log: &Log) -> Room {
-    match form {
-        Form::Window | Form::Full => Room::beside_transcript(),
-        Form::Dialogue | Form::None => Room::instead_of(log.bytes()),
+/// How much may be derived: more where the results do not travel, because the policy leaves them out or
+/// because the client has done so already.
+fn room(evidence: &Evidence, log: &Log, receiver: &Receiver, policy: &Policy) -> Room {
+    let results: usize = evidence.calls().iter().map(|call| call.result_text().len()).sum();
+    match policy.transcript.form {
+        Form::Window | Form::Full if receiver.results * 2 >= results => Room::beside_transcript(),
+        _ => Room::instead_of(log.bytes()),
     }
 }
 
