@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod healthcheck;
+mod replay;
 mod schema;
 mod serve;
 mod verify;
@@ -28,8 +29,15 @@ struct Subcommand {
 }
 
 /// All commands, in the order of `--help`. Without one, `serve` runs.
-const COMMANDS: &[Subcommand] =
-    &[serve::COMMAND, demo::COMMAND, check::COMMAND, schema::COMMAND, verify::COMMAND, healthcheck::COMMAND];
+const COMMANDS: &[Subcommand] = &[
+    serve::COMMAND,
+    demo::COMMAND,
+    replay::COMMAND,
+    check::COMMAND,
+    schema::COMMAND,
+    verify::COMMAND,
+    healthcheck::COMMAND,
+];
 
 const ABOUT: &str = "\
 Seam stands between an agent stack and its OpenAI-compatible endpoint. Wherever one agent transfers a conversation to \
