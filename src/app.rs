@@ -15,7 +15,7 @@ use crate::engine::handoff::detect::Naming;
 use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
 use crate::proxy::{Inspector, Shell};
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::telemetry::Telemetry;
 use crate::upstream::Upstream;
 
@@ -46,6 +46,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The store cannot be opened.
+    #[error("the store cannot be opened")]
+    Store(#[source] store::OpenError),
     /// The way to upstream cannot be set up.
     #[error("connections to the upstream cannot be set up")]
     Upstream(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -60,7 +63,7 @@ impl App {
         let serving = drain.latch();
         let upstream = Upstream::new(config, Arc::clone(&telemetry))
             .map_err(|error| StartError::Upstream(Box::new(error)))?;
-        let store = Store::memory(config.store_bytes, Clock::System);
+        let store = store(config)?;
         let seed = seed();
         let inspector =
             Inspector::new(config, policy(config), store, Clock::System, seed, Arc::clone(&telemetry));
@@ -132,6 +135,15 @@ pub(crate) fn policy(config: &Config) -> Policy {
         },
         freshness: config.freshness.clone(),
         pending_ms: u64::try_from(config.pending_ttl.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn store(config: &Config) -> Result<Store, StartError> {
+    match &config.store {
+        config::Store::Memory => Ok(Store::memory(config.store_bytes, Clock::System)),
+        config::Store::File(path) => {
+            Store::file(path, config.store_bytes, Clock::System).map_err(StartError::Store)
+        }
     }
 }
 

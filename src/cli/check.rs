@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 
 use super::{Subcommand, USAGE, complain, print};
-use crate::config::{self, Config, Contract, Http2, Mode, Roots, Source, Transcript};
+use crate::config::{self, Config, Contract, Http2, Mode, Roots, Source, Store, Transcript};
 
 pub(super) const COMMAND: Subcommand = Subcommand {
     name: "check",
@@ -66,9 +66,7 @@ fn meaning(config: &Config) -> Vec<String> {
                      SEAM_TENANT_HEADER."
                 .to_owned(),
         },
-        "Records live in this process: they do not survive a restart, and replicas do not share them, so that a client \
-         must reach the same replica throughout a conversation."
-            .to_owned(),
+        store(config),
     ];
     if !config.listen.ip().is_loopback() {
         sentences.push(format!(
@@ -77,6 +75,21 @@ fn meaning(config: &Config) -> Vec<String> {
         ));
     }
     sentences
+}
+
+fn store(config: &Config) -> String {
+    match &config.store {
+        Store::Memory => {
+            "Records live in this process: they do not survive a restart, and replicas do not share \
+                          them, so that a client must reach the same replica throughout a conversation."
+                .to_owned()
+        }
+        Store::File(path) => format!(
+            "Records live in {} and survive a restart. One process uses the file; replicas do not share it, so that a \
+             client must reach the same replica throughout a conversation.",
+            path.display()
+        ),
+    }
 }
 
 fn protocol(config: &Config) -> String {

@@ -10,6 +10,7 @@ use super::{Subcommand, USAGE, complain};
 use crate::app::{App, StartError};
 use crate::config::{Config, Source};
 use crate::drain::Signals;
+use crate::store::OpenError;
 use crate::telemetry;
 
 pub(super) const COMMAND: Subcommand = Subcommand {
@@ -34,7 +35,7 @@ fn run(_: &ArgMatches, source: &dyn Source) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
-            ExitCode::FAILURE
+            error.code()
         }
     }
 }
@@ -47,6 +48,21 @@ enum Error {
     Start(#[from] StartError),
     #[error("signals cannot be received")]
     Signals(#[source] std::io::Error),
+}
+
+impl Error {
+    /// Told apart by whoever starts Seam again: as `sysexits.h` numbers them.
+    fn code(&self) -> ExitCode {
+        match self {
+            // Another process may let go of it: try again.
+            Error::Start(StartError::Store(OpenError::Held { .. })) => ExitCode::from(75),
+            // Somebody has to look at the file.
+            Error::Start(StartError::Store(OpenError::Damaged { .. } | OpenError::Newer { .. })) => {
+                ExitCode::from(65)
+            }
+            _ => ExitCode::FAILURE,
+        }
+    }
 }
 
 async fn serve(config: &Config) -> Result<(), Error> {

@@ -323,8 +323,8 @@ mod tests {
                 r#"SEAM_MODE: "rewrit" does not read; expected observe or rewrite, for example observe"#,
                 "SEAM_CONTRACT: \"inject\" does not read (this build cannot ask the sender for a contract yet); \
                  expected read or derive, for example derive",
-                "SEAM_STORE: *** does not read (this build keeps records in memory only); expected memory, for \
-                 example memory",
+                "SEAM_STORE: *** does not read (this build cannot share records yet); expected memory or file:PATH, \
+                 for example file:/var/lib/seam/records",
                 "SEAM_COLOUR: unknown variable",
                 "SEAM_IDLE_TIMOUT: unknown variable; did you mean SEAM_IDLE_TIMEOUT?",
             ],

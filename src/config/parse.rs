@@ -96,10 +96,12 @@ pub enum Transcript {
 }
 
 /// Where records are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
     /// In this process, bounded.
     Memory,
+    /// In the file at this path, bounded.
+    File(PathBuf),
 }
 
 /// How log lines look.
@@ -241,17 +243,8 @@ pub const FRESHNESS: Kind<Freshness> = Kind {
 };
 
 /// The store.
-pub const STORE: Kind<Store> = Kind {
-    parse: |text| match text {
-        "memory" => Ok(Store::Memory),
-        other if ["file:", "redis:", "rediss:"].iter().any(|scheme| other.starts_with(scheme)) => {
-            Err("this build keeps records in memory only".into())
-        }
-        _ => Err(String::new()),
-    },
-    expected: "memory",
-    example: "memory",
-};
+pub const STORE: Kind<Store> =
+    Kind { parse: store, expected: "memory or file:PATH", example: "file:/var/lib/seam/records" };
 
 /// A filter of log lines.
 pub const LOG_FILTER: Kind<String> = Kind {
@@ -307,6 +300,23 @@ fn base_url(text: &str) -> Result<BaseUrl, String> {
     };
     let path = uri.path().trim_end_matches('/').to_owned();
     Ok(BaseUrl { tls, host, port, authority, path })
+}
+
+fn store(text: &str) -> Result<Store, String> {
+    if text == "memory" {
+        return Ok(Store::Memory);
+    }
+    match text.split_once(':') {
+        // As a URL writes it, file:///var/lib/seam/records, or without the slashes of a host.
+        Some(("file", path)) => match path.strip_prefix("//").unwrap_or(path) {
+            "" => Err("the path is missing".into()),
+            path if path.ends_with('/') => Err("it is the path of a folder".into()),
+            _ if path.starts_with("//") && !path.starts_with("///") => Err("a file has no host".into()),
+            path => Ok(Store::File(path.into())),
+        },
+        Some(("redis" | "rediss", _)) => Err("this build cannot share records yet".into()),
+        _ => Err(String::new()),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -412,6 +422,18 @@ mod tests {
         ] {
             assert!(base_url(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_store_is_memory_or_a_file() {
+        check(&STORE, "memory", "Memory");
+        check(&STORE, "file:records", r#"File("records")"#);
+        check(&STORE, "file:/var/seam/records", r#"File("/var/seam/records")"#);
+        check(&STORE, "file:///var/seam/records", r#"File("/var/seam/records")"#);
+        check(&STORE, "file://host/records", "refused: a file has no host");
+        check(&STORE, "file:", "refused: the path is missing");
+        check(&STORE, "file:/var/seam/", "refused: it is the path of a folder");
+        check(&STORE, "/var/seam/records", "refused: ");
     }
 
     #[test]

@@ -320,18 +320,18 @@ pub static STORE: Var<parse::Store> = Var::new(
     Memory,
     parse::STORE,
     Is("memory"),
-    "Where records of transfers are kept; secret, because the address of a shared store may hold a password.",
+    "Where records of transfers are kept: in memory, lost with the process; or in a file, which survives it and serves one process.",
 )
 .because("One replica needs nothing else.")
 .secret();
 
-/// The memory store's bound.
+/// The store's bound.
 pub static STORE_BYTES: Var<usize> = Var::new(
     "SEAM_STORE_BYTES",
     Memory,
     parse::BYTES,
     Is("64MiB"),
-    "How much the memory store may hold; the least used goes first.",
+    "How much the store in memory or in a file may hold; over that the least used goes, of a file what was written longest ago.",
 )
 .because("Thousands of conversations, and a sidecar stays small.");
 

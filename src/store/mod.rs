@@ -1,20 +1,24 @@
 //! The store: where runs and the ways to find them live between requests. A
 //! store keeps bytes under keys with versions; what they mean is not its business.
 
+mod embedded;
 mod error;
 mod memory;
 #[cfg(test)]
 mod promises;
 mod write;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use embedded::OpenError;
 pub use error::StoreError;
 pub use write::{Expect, Version, Write};
 
 use crate::clock::Clock;
+use embedded::Embedded;
 use memory::Memory;
 
 /// The largest value a store takes: many times the largest run or log.
@@ -37,6 +41,8 @@ pub struct Store {
 enum Place {
     /// In this process's memory: lost with it, shared with nobody.
     Memory(Arc<Memory>),
+    /// In a file of this process: survives it, shared with nobody.
+    File(Arc<Embedded>),
 }
 
 /// A value and its version.
@@ -48,6 +54,11 @@ impl Store {
         Store { place: Place::Memory(Arc::new(Memory::new(capacity, clock))) }
     }
 
+    /// A store in the file at `path`, of about `capacity` bytes at most.
+    pub fn file(path: &Path, capacity: usize, clock: Clock) -> Result<Store, OpenError> {
+        Ok(Store { place: Place::File(Arc::new(Embedded::open(path, capacity, clock)?)) })
+    }
+
     /// The value under `key`.
     pub async fn get(&self, key: &str) -> Result<Option<Value>, StoreError> {
         Ok(self.values(&[key.to_owned()]).await?.pop().flatten())
@@ -57,6 +68,7 @@ impl Store {
     pub async fn values(&self, keys: &[String]) -> Result<Vec<Option<Value>>, StoreError> {
         match &self.place {
             Place::Memory(memory) => Ok(keys.iter().map(|key| memory.value(key)).collect()),
+            Place::File(file) => file.values(keys).await,
         }
     }
 
@@ -64,6 +76,7 @@ impl Store {
     pub async fn members(&self, keys: &[String]) -> Result<Vec<Vec<String>>, StoreError> {
         match &self.place {
             Place::Memory(memory) => Ok(keys.iter().map(|key| memory.members(key)).collect()),
+            Place::File(file) => file.members(keys).await,
         }
     }
 
@@ -71,6 +84,7 @@ impl Store {
     pub async fn newest(&self, list: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         match &self.place {
             Place::Memory(memory) => Ok(memory.newest(list, limit)),
+            Place::File(file) => file.newest(list, limit).await,
         }
     }
 
@@ -79,6 +93,7 @@ impl Store {
         write.check()?;
         match &self.place {
             Place::Memory(memory) => memory.write(write),
+            Place::File(file) => file.write(write).await,
         }
     }
 
@@ -87,6 +102,7 @@ impl Store {
     pub fn is_untouched(&self) -> bool {
         match &self.place {
             Place::Memory(memory) => memory.is_untouched(),
+            Place::File(file) => file.is_untouched(),
         }
     }
 }
@@ -105,6 +121,7 @@ impl Store {
     pub(crate) fn dump(&self) -> Dump {
         match &self.place {
             Place::Memory(memory) => memory.dump(),
+            Place::File(_) => unreachable!("only what is in memory is dumped"),
         }
     }
 }

@@ -301,7 +301,7 @@ macro_rules! keeps_its_promises {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
-                if let Some(subject) = $start.await {
+                if let Some(subject) = $start {
                     $crate::store::promises::$promise(&subject).await;
                 }
             }
