@@ -180,6 +180,29 @@ pub struct Plan {
     pub keep: Vec<Keep>,
     /// Items to put back as bytes, each before the item of that index (`items.len()` is the end).
     pub put_back: Vec<(usize, bytes::Bytes)>,
+    /// Tools that get other parameters: the index into `View::tools`, and their JSON schema.
+    pub parameters: Vec<(usize, String)>,
+    /// Calls that get other arguments.
+    pub arguments: Vec<Arguments>,
+}
+
+/// Other arguments for a call in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    /// The item it stands in.
+    pub item: usize,
+    /// Its place among the item's calls.
+    pub call: usize,
+    /// The arguments, as a model writes them.
+    pub text: String,
+}
+
+impl Plan {
+    /// The other arguments of a call, where it gets any.
+    pub fn arguments_of(&self, item: usize, call: usize) -> Option<&str> {
+        let of_call = |other: &&Arguments| other.item == item && other.call == call;
+        self.arguments.iter().find(of_call).map(|other| other.text.as_str())
+    }
 }
 
 /// What becomes of one item.

@@ -118,6 +118,19 @@ impl Naming {
         }
     }
 
+    /// Whether more may be asked in a transfer tool's parameters: the operator listed it, or they say nothing
+    /// but why and where to.
+    pub fn may_be_asked(&self, tool: &Tool<'_>) -> bool {
+        match self.known(&tool.name) {
+            None => false,
+            Some(Known::Listed) => true,
+            Some(Known::ByDefault) => {
+                let names = tool.parameters.map_or_else(|| Some(Vec::new()), properties);
+                names.is_some_and(|names| fits_shape(&tool.name, names.iter().map(|(name, _)| name.as_str())))
+            }
+        }
+    }
+
     /// Whether a call in the history moved control, or tried to. The tool may no longer be on offer, so the
     /// arguments stand for its parameters; a result that confirms the very transfer outweighs them.
     pub fn is_transfer_call(&self, name: &str, arguments: &str, result: Option<&str>) -> bool {

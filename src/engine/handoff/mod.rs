@@ -8,6 +8,7 @@ pub mod derive;
 pub mod detect;
 pub mod evidence;
 pub mod freshness;
+pub mod inject;
 pub mod rebuild;
 pub mod speaker;
 pub mod transcript;

@@ -136,7 +136,7 @@ pub fn rebuild(
         Lacks::Nothing
     };
     Rebuilt {
-        plan: Plan { brief: None, brief_after, keep, put_back: Vec::new() },
+        plan: Plan { brief_after, keep, ..Plan::default() },
         ends,
         lacks,
         parting: filtered.parting,

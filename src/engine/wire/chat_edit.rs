@@ -1,18 +1,17 @@
 //! Carries out a plan on the body of a Chat Completions request, by splicing bytes.
 
-use bytes::Bytes;
-
 use super::edit::{Member, Piece, append, elements, members, rebuild, text_part};
 use super::json::{Fault, quote};
+use super::object::{member, with_member};
 use crate::engine::view::{Form, Item, Keep, Plan, Span, View};
 
 /// The type of a part that holds text.
 const TEXT: &str = "text";
 
-/// The body that `plan` makes of `body`, which `view` was read from.
+/// What `plan` makes of the list in `body`, which `view` was read from.
 ///
 /// A brief whose place is not in the rebuilt list goes into a new message in front.
-pub(super) fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
+pub(super) fn edits(body: &[u8], view: &View<'_>, plan: &Plan) -> Vec<(Span, Vec<u8>)> {
     let spans: Vec<Span> = view.items.iter().map(|item| item.span.clone()).collect();
     let keep = |index: usize| plan.keep.get(index).unwrap_or(&Keep::Whole);
     let carrier = plan.brief_after.filter(|&index| index < view.items.len() && *keep(index) != Keep::Drop);
@@ -25,7 +24,8 @@ pub(super) fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
             continue;
         }
         let brief = plan.brief.as_deref().filter(|_| carrier == Some(index));
-        pieces.push(match edited(body, item, keep(index), brief) {
+        let arguments = |call| plan.arguments_of(index, call);
+        pieces.push(match edited(body, item, keep(index), brief, &arguments) {
             Some(bytes) => Piece::Edited(index, bytes),
             None => Piece::Old(index),
         });
@@ -34,11 +34,9 @@ pub(super) fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
 
     let added = plan.put_back.iter().map(|(_, bytes)| bytes.len() + 1).sum::<usize>();
     let brief = plan.brief.as_ref().map_or(0, |brief| brief.len() + brief.len() / 8 + 64);
-    let mut out = Vec::with_capacity(body.len() + added + brief);
-    out.extend_from_slice(body.get(..view.list.start).unwrap_or_default());
+    let mut out = Vec::with_capacity(view.list.len() + added + brief);
     rebuild(body, &view.list, &spans, pieces, &mut out);
-    out.extend_from_slice(body.get(view.list.end..).unwrap_or_default());
-    out.into()
+    vec![(view.list.clone(), out)]
 }
 
 fn put_back(plan: &Plan, here: impl Fn(usize) -> bool) -> impl Iterator<Item = Piece<'_>> {
@@ -53,21 +51,27 @@ fn system_message(brief: &str) -> Vec<u8> {
 }
 
 /// The message's new bytes, or none where it stays as it is.
-fn edited(body: &[u8], item: &Item<'_>, keep: &Keep, brief: Option<&str>) -> Option<Vec<u8>> {
+fn edited<'a>(
+    body: &[u8],
+    item: &Item<'_>,
+    keep: &Keep,
+    brief: Option<&str>,
+    arguments: &impl Fn(usize) -> Option<&'a str>,
+) -> Option<Vec<u8>> {
     let (cut, shortened) = match keep {
         Keep::Whole | Keep::Drop => (&[][..], None),
         Keep::WithoutCalls(calls) => (calls.as_slice(), None),
         Keep::Shortened(text) => (&[][..], Some(text.as_str())),
     };
-    if cut.is_empty() && shortened.is_none() && brief.is_none() {
+    let start = |call: &usize| item.calls.get(*call)?.span.start.checked_sub(item.span.start);
+    let other: Vec<(usize, &str)> =
+        (0..item.calls.len()).filter_map(|call| Some((start(&call)?, arguments(call)?))).collect();
+    if cut.is_empty() && shortened.is_none() && brief.is_none() && other.is_empty() {
         return None;
     }
     let text = std::str::from_utf8(body.get(item.span.clone())?).ok()?;
-    let cut: Vec<usize> = cut
-        .iter()
-        .filter_map(|&call| item.calls.get(call)?.span.start.checked_sub(item.span.start))
-        .collect();
-    edit_message(&Message { text, item, cut, shortened, brief }).ok()
+    let cut: Vec<usize> = cut.iter().filter_map(start).collect();
+    edit_message(&Message { text, item, cut, other, shortened, brief }).ok()
 }
 
 /// A message to edit. Places are counted from the message's first byte.
@@ -76,8 +80,17 @@ struct Message<'a> {
     item: &'a Item<'a>,
     /// Where the calls start that are cut out.
     cut: Vec<usize>,
+    /// Where the calls start that get other arguments, and these.
+    other: Vec<(usize, &'a str)>,
     shortened: Option<&'a str>,
     brief: Option<&'a str>,
+}
+
+impl Message<'_> {
+    /// The other arguments of the call that starts here.
+    fn arguments(&self, start: usize) -> Option<&str> {
+        self.other.iter().find(|(at, _)| *at == start).map(|(_, text)| *text)
+    }
 }
 
 fn edit_message(message: &Message<'_>) -> Result<Vec<u8>, Fault> {
@@ -90,7 +103,12 @@ fn edit_message(message: &Message<'_>) -> Result<Vec<u8>, Fault> {
                 Some(with_value(message, member, index, content(message, old)?))
             }
             "tool_calls" => calls(message, member, index)?,
-            "function_call" => (!message.cut.contains(&member.value.start)).then_some(Piece::Old(index)),
+            "function_call" if message.cut.contains(&member.value.start) => None,
+            "function_call" => {
+                let old = message.text.get(member.value.clone()).unwrap_or_default();
+                let new = message.arguments(member.value.start).and_then(|text| called_with(old, text));
+                Some(with_value(message, member, index, new.map(String::into_bytes)))
+            }
             _ => Some(Piece::Old(index)),
         });
     }
@@ -138,15 +156,33 @@ fn calls<'a>(message: &Message<'_>, member: &Member<'_>, index: usize) -> Result
     let elements = elements(message.text, member.value.start)?;
     let left: Vec<usize> =
         (0..elements.len()).filter(|&element| !message.cut.contains(&elements[element].start)).collect();
-    if left.len() == elements.len() {
+    let edited = left.iter().any(|&element| message.arguments(elements[element].start).is_some());
+    if left.len() == elements.len() && !edited {
         return Ok(Some(Piece::Old(index)));
     }
     if left.is_empty() {
         return Ok(None);
     }
+    let pieces = left.into_iter().map(|element| {
+        let old = message.text.get(elements[element].clone()).unwrap_or_default();
+        let new = message.arguments(elements[element].start).and_then(|text| call_with(old, text));
+        new.map_or(Piece::Old(element), |new| Piece::Edited(element, new.into_bytes()))
+    });
     let mut value = Vec::with_capacity(member.value.len());
-    rebuild(message.text.as_bytes(), &member.value, &elements, left.into_iter().map(Piece::Old), &mut value);
+    rebuild(message.text.as_bytes(), &member.value, &elements, pieces, &mut value);
     Ok(Some(with_value(message, member, index, Some(value))))
+}
+
+/// An element of `tool_calls` with other arguments.
+pub(super) fn call_with(call: &str, arguments: &str) -> Option<String> {
+    with_member(call, "function", &called_with(member(call, "function")?, arguments)?)
+}
+
+/// The inside of `function` or `function_call` with other arguments.
+pub(super) fn called_with(called: &str, arguments: &str) -> Option<String> {
+    let mut value = Vec::with_capacity(arguments.len() + arguments.len() / 8 + 2);
+    quote(arguments, &mut value);
+    with_member(called, "arguments", std::str::from_utf8(&value).ok()?)
 }
 
 #[cfg(test)]

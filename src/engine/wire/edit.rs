@@ -57,6 +57,20 @@ pub(super) fn rebuild<'a>(
     out.extend_from_slice(bytes(last, outer.end));
 }
 
+/// `body` with these stretches of it replaced. They do not overlap.
+pub(super) fn splice(body: &[u8], mut edits: Vec<(Span, Vec<u8>)>) -> Vec<u8> {
+    edits.sort_by_key(|(span, _)| span.start);
+    let mut out = Vec::with_capacity(body.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>());
+    let mut done = 0;
+    for (span, new) in edits {
+        out.extend_from_slice(body.get(done..span.start).unwrap_or_default());
+        out.extend_from_slice(&new);
+        done = span.end;
+    }
+    out.extend_from_slice(body.get(done..).unwrap_or_default());
+    out
+}
+
 /// What stands to the left of a piece.
 #[derive(Clone, Copy)]
 enum Before {

@@ -10,6 +10,7 @@ mod chat_stream;
 mod edit;
 pub mod json;
 mod nested;
+pub mod object;
 mod reply_parts;
 mod request_parts;
 mod responses;
@@ -18,10 +19,12 @@ mod responses_item;
 mod responses_reply;
 mod responses_stream;
 pub mod sse;
+mod tools;
 
 use bytes::Bytes;
 
 pub use nested::{NestedCall, nested_calls};
+pub use tools::takes_parameters;
 
 use super::reply::{Reply, Seen};
 use super::view::{Dialect, Plan, View};
@@ -83,10 +86,12 @@ pub fn read(body: &[u8], dialect: Dialect) -> Result<View<'_>, Unreadable> {
 /// the plan does not name stays as it is; the plan that changes nothing gives
 /// the same bytes.
 pub fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
-    match view.dialect {
-        Dialect::Chat => chat_edit::apply(body, view, plan),
-        Dialect::Responses => responses_edit::apply(body, view, plan),
-    }
+    let mut edits = match view.dialect {
+        Dialect::Chat => chat_edit::edits(body, view, plan),
+        Dialect::Responses => responses_edit::edits(body, view, plan),
+    };
+    edits.extend(tools::edits(body, view, plan));
+    edit::splice(body, edits).into()
 }
 
 /// Reads a reply that came as one body, the whole of it.

@@ -6,31 +6,20 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
-
 use super::edit::{Piece, append, rebuild, text_part};
 use super::json::quote;
+use super::object::with_member;
 use crate::engine::view::{Form, Item, Keep, Plan, Span, View};
 
 /// The type of a part that holds text of the client's side.
 const TEXT: &str = "input_text";
 
-/// The body that `plan` makes of `body`, which `view` was read from.
+/// What `plan` makes of the instructions and the list in `body`, which `view` was read from.
 ///
 /// A brief whose place is not in the rebuilt list stands in `instructions`, behind what is there.
-pub(super) fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
+pub(super) fn edits(body: &[u8], view: &View<'_>, plan: &Plan) -> Vec<(Span, Vec<u8>)> {
     let edit = Edit::new(body, view, plan);
-    let mut edits: Vec<(Span, Vec<u8>)> = edit.instructions().into_iter().chain(edit.input()).collect();
-    edits.sort_by_key(|(span, _)| span.start);
-    let mut out = Vec::with_capacity(body.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>());
-    let mut done = 0;
-    for (span, new) in edits {
-        out.extend_from_slice(body.get(done..span.start).unwrap_or_default());
-        out.extend_from_slice(&new);
-        done = span.end;
-    }
-    out.extend_from_slice(body.get(done..).unwrap_or_default());
-    out.into()
+    edit.instructions().into_iter().chain(edit.input()).collect()
 }
 
 struct Edit<'a> {
@@ -158,6 +147,13 @@ impl<'a> Edit<'a> {
             Keep::Shortened(text) => Some(text.as_str()),
         };
         let brief = self.plan.brief.as_deref().filter(|_| self.carrier == Some(index));
+        // The item is its call.
+        if let Some(arguments) = self.plan.arguments_of(index, 0) {
+            let old = std::str::from_utf8(self.body.get(item.span.clone())?).ok()?;
+            let value = String::from_utf8(quoted(arguments)).ok()?;
+            let new = with_member(old, "arguments", &value);
+            return Some(new.map_or(Piece::Old(index), |new| Piece::Edited(index, new.into_bytes())));
+        }
         Some(match self.edited(item, shortened, brief) {
             Some(new) => Piece::Edited(index, new),
             None => Piece::Old(index),

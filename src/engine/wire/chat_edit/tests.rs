@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::view::{Dialect, Role};
+use crate::engine::view::{Arguments, Dialect, Role};
 use crate::engine::wire;
 
 fn check(body: &str, plan: &Plan, expected: &str) {
@@ -17,6 +17,33 @@ fn brief(text: &str, after: Option<usize>) -> Plan {
 
 fn keep(keep: Vec<Keep>) -> Plan {
     Plan { keep, ..Plan::default() }
+}
+
+fn arguments(item: usize, call: usize, text: &str) -> Plan {
+    Plan { arguments: vec![Arguments { item, call, text: text.into() }], ..Plan::default() }
+}
+
+#[test]
+fn a_call_gets_other_arguments_and_keeps_the_rest() {
+    let list = |calls: &str| {
+        format!(r#"{{"messages":[{{"role":"user","content":"hi"}}, {{"role":"assistant",{calls}}}]}}"#)
+    };
+    check(
+        &list(
+            r#""tool_calls":[ {"id":"a","function":{"name":"f","arguments":"{}"}}, {"id":"b","function":{"arguments" : "{}","name":"g","x":1},"y":[]} ]"#,
+        ),
+        &arguments(1, 1, r#"{"q":"é\n"}"#),
+        &list(
+            r#""tool_calls":[ {"id":"a","function":{"name":"f","arguments":"{}"}}, {"id":"b","function":{"arguments" : "{\"q\":\"é\\n\"}","name":"g","x":1},"y":[]} ]"#,
+        ),
+    );
+    check(
+        &list(r#""function_call":{"name":"f","arguments":"{}"}"#),
+        &arguments(1, 0, "[1]"),
+        &list(r#""function_call":{"name":"f","arguments":"[1]"}"#),
+    );
+    let odd = list(r#""tool_calls":[{"id":"a"}]"#);
+    check(&odd, &arguments(1, 0, "{}"), &odd);
 }
 
 #[test]
@@ -221,6 +248,7 @@ proptest! {
             brief_after: carrier,
             keep: keep.clone(),
             put_back: vec![(back.min(count), returned.into())],
+            ..Plan::default()
         };
         let out = wire::apply(body.as_bytes(), &view, &plan);
         let read = wire::read(&out, Dialect::Chat).expect("rebuilt");

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::view::{Dialect, Role};
+use crate::engine::view::{Arguments, Dialect, Role};
 use crate::engine::wire;
 
 fn check(body: &str, plan: &Plan, expected: &str) {
@@ -17,6 +17,17 @@ fn brief(text: &str, after: Option<usize>) -> Plan {
 
 fn keep(keep: Vec<Keep>) -> Plan {
     Plan { keep, ..Plan::default() }
+}
+
+#[test]
+fn a_call_gets_other_arguments_and_keeps_the_rest() {
+    let body = |arguments: &str| {
+        format!(
+            r#"{{"input":[{{"role":"user","content":"hi"}},{{"type":"function_call","call_id":"c", "arguments" : {arguments},"name":"f"}}]}}"#
+        )
+    };
+    let other = Arguments { item: 1, call: 0, text: r#"{"q":1}"#.into() };
+    check(&body(r#""{}""#), &Plan { arguments: vec![other], ..Plan::default() }, &body(r#""{\"q\":1}""#));
 }
 
 #[test]
@@ -259,6 +270,7 @@ proptest! {
             brief_after: carrier,
             keep: keep.clone(),
             put_back: vec![(back.min(count), returned.into())],
+            ..Plan::default()
         };
         let out = wire::apply(body.as_bytes(), &view, &plan);
         let read = wire::read(&out, Dialect::Responses).expect("rebuilt");
