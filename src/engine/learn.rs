@@ -3,14 +3,14 @@
 
 use super::custody::log::Log;
 use super::custody::run::Run;
-use super::decide::{Circumstances, SeenTransfer, note_turns, transfer};
+use super::decide::{Circumstances, SeenTransfer, learn_list, note_turns, transfer};
 use super::event::{Code, Finding};
 use super::handoff::compose;
 use super::handoff::detect::announces_transfer;
 use super::handoff::speaker::Speaker;
 use super::read::{
-    Lookup, Nobody, Reading, call_lineage, header_lookup, text_lineage, transfer_lookup, transfer_mark,
-    turns_lookup, words_lookup,
+    Lookup, Nobody, Reading, call_lineage, header_lookup, response_lookup, text_lineage, transfer_lookup,
+    transfer_mark, turns_lookup, words_lookup, words_of_turns_lookup,
 };
 use super::reply::Reply;
 
@@ -40,13 +40,21 @@ pub fn learn(
 ) -> Learned {
     let speaker = run.admit(&reading.print);
     let voices = reading.voices(&run);
-    log.learn(&reading.view.items, &voices, |item, call| reading.is_transfer(item, call), at.now);
-    note_turns(&mut run, reading, &voices, at.body);
+    learn_list(&mut log, reading, &run, at);
+    note_turns(&mut run, &log, reading, &voices, at.body);
 
     let mut lookups: Vec<Lookup> = header.map(header_lookup).into_iter().collect();
     let mut findings = Vec::new();
-    let last_words = voices.iter().rev().find(|voice| voice.speaker == Speaker::Customer);
-    lookups.extend(text_lineage(&reply.text, last_words.map_or("", |voice| &voice.words)));
+    let shown = voices.iter().rev().find(|voice| voice.speaker == Speaker::Customer);
+    let last_words = match shown {
+        Some(voice) => voice.words.as_ref(),
+        None if reading.view.is_delta() => log.customer_turns().next_back().unwrap_or_default(),
+        None => "",
+    };
+    lookups.extend(text_lineage(&reply.text, last_words));
+    lookups.extend(reading.held_lookups());
+    let stores = reading.view.server_state.stores;
+    lookups.extend((stores && !reply.id.is_empty()).then(|| response_lookup(&reply.id)));
 
     let mut transfers = Vec::new();
     let offered = |name: &str| reading.offers.iter().any(|offer| reading.view.tools[offer.tool].name == name);
@@ -85,9 +93,19 @@ pub fn learn(
             findings.push(Finding::new(Code::AnnouncedNotExecuted, "content", what));
         }
         add_parting_words(&mut run, speaker, &reply.text, at);
+    } else if reading.view.is_delta() {
+        lookups.push(words_of_turns_lookup(log.customer_turns()));
     } else {
         // As the receiver's client will show the turns: it does not know this run's names.
         lookups.push(turns_lookup(&reading.voices(&Nobody)));
+    }
+    if stores {
+        // The next request may show nothing of it.
+        let kept = reply.calls.iter().filter(|call| call.complete && !offered(&call.name));
+        log.learn_reply(kept, if transfers.is_empty() { &reply.text } else { "" });
+    }
+    if speaker.is_some() && !reading.is_bystander() {
+        run.turn_open = !reply.calls.is_empty();
     }
     Learned { run, log, lookups, transfers, findings }
 }

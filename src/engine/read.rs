@@ -9,7 +9,7 @@ use super::handoff::brief;
 use super::handoff::detect::{Destination, Naming, Offer, Offered, is_refusal, same_agent};
 use super::handoff::speaker::{Company, Speaker, Voice, voices};
 use super::hash::{Hash, Hasher};
-use super::view::{Role, View};
+use super::view::{Role, Seal, View};
 use super::wire::{NestedCall, nested_calls};
 
 /// Ways to look up that a single request may use at most; a list offers many.
@@ -60,6 +60,8 @@ pub struct Visible {
 pub enum Way {
     /// The operator's header names it.
     Header,
+    /// The reply that the request goes on from, or the stored conversation.
+    Response,
     /// A transfer call that stands in the list.
     Call,
     /// A call that Seam forwarded stands in the list.
@@ -92,6 +94,7 @@ impl Lookup {
     fn new(way: Way, hash: &Hash) -> Self {
         let kind = match way {
             Way::Header => "header",
+            Way::Response => "response",
             Way::Call => "call",
             Way::Lineage => "line",
             Way::Text => "text",
@@ -152,7 +155,8 @@ impl Reading<'_> {
 
     /// Whether the conversation begins here: nothing was called yet.
     pub fn is_opening(&self) -> bool {
-        self.view.items.iter().all(|item| item.calls.is_empty() && item.role != Role::Tool)
+        !self.view.is_delta()
+            && self.view.items.iter().all(|item| item.calls.is_empty() && item.role != Role::Tool)
     }
 
     /// Whether it is a guardrail's or a title's: no tools, and a reply in a fixed shape.
@@ -197,6 +201,11 @@ impl Reading<'_> {
         if let Some(id) = header {
             lookups.push(Lookup::new(Way::Header, &Hasher::new("header").bytes(id.as_bytes()).finish()));
         }
+        if self.view.is_delta() {
+            // What the list shows is no more than its end: it tells no run from another.
+            lookups.extend(self.held_lookups());
+            return lookups;
+        }
         let voices = self.voices(&Nobody);
         for visible in self.transfers.iter().rev().take(4) {
             lookups.push(Lookup::new(Way::Call, &visible.mark));
@@ -213,6 +222,13 @@ impl Reading<'_> {
         lookups.push(turns_lookup(&voices));
         lookups.extend(self.word_lookups(&voices));
         lookups
+    }
+
+    /// The ways that name what the upstream holds.
+    pub fn held_lookups(&self) -> Vec<Lookup> {
+        let state = &self.view.server_state;
+        let previous = state.previous.as_deref().map(response_lookup);
+        previous.into_iter().chain(state.conversation.as_deref().map(conversation_lookup)).collect()
     }
 
     /// The customer's turns, as hashes of their words, in order.
@@ -254,7 +270,8 @@ impl Reading<'_> {
 
     /// The pieces of a conversation's only opening that may be a sender's words.
     fn word_lookups(&self, voices: &[Voice<'_>]) -> Vec<Lookup> {
-        let said = |role| self.view.items.iter().filter(move |item| item.role == role).count();
+        let spoken = || self.view.items.iter().filter(|item| item.seal != Seal::Reasoning);
+        let said = |role| spoken().filter(|item| item.role == role).count();
         if said(Role::User) != 1 || said(Role::Assistant) > said(Role::Tool) + 1 {
             return Vec::new();
         }
@@ -273,7 +290,8 @@ impl Reading<'_> {
     }
 }
 
-fn turn_hash(words: &str) -> Hash {
+/// A customer turn as the run keeps it.
+pub fn turn_hash(words: &str) -> Hash {
     Hasher::new("turn").text(words).finish()
 }
 
@@ -302,11 +320,27 @@ pub fn transfer_lookup(mark: &Hash) -> Lookup {
 
 /// The key of a run that waits for a receiver with the same customer turns.
 pub fn turns_lookup(voices: &[Voice<'_>]) -> Lookup {
+    let customer = voices.iter().filter(|voice| voice.speaker == Speaker::Customer);
+    words_of_turns_lookup(customer.map(|voice| voice.words.as_ref()))
+}
+
+/// The same, from the words of the turns.
+pub fn words_of_turns_lookup<'w>(turns: impl Iterator<Item = &'w str>) -> Lookup {
     let mut hasher = Hasher::new("turns");
-    for voice in voices.iter().filter(|voice| voice.speaker == Speaker::Customer) {
-        hasher.text(&voice.words);
+    for words in turns {
+        hasher.text(words);
     }
     Lookup::new(Way::Turns, &hasher.finish())
+}
+
+/// The key of a reply that a later request may go on from.
+pub fn response_lookup(id: &str) -> Lookup {
+    Lookup::new(Way::Response, &Hasher::new("response").bytes(id.as_bytes()).finish())
+}
+
+/// The key of a conversation that the upstream keeps.
+pub fn conversation_lookup(id: &str) -> Lookup {
+    Lookup::new(Way::Response, &Hasher::new("conversation").bytes(id.as_bytes()).finish())
 }
 
 /// The key of words that a sender wrote for its receiver. None where they are too few or too many.

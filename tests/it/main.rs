@@ -6,6 +6,7 @@ mod admin;
 mod bad_input;
 mod cancellation;
 mod captures;
+mod captures_responses;
 mod config;
 mod contract;
 mod demo;

@@ -2,15 +2,17 @@
 //! of first sight, over all agents' requests. It is what a receiver's client
 //! may have thrown away.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::handoff::evidence::Happening;
 use crate::engine::handoff::speaker::{Speaker, Voice};
 use crate::engine::hash::{Hash, Hasher};
+use crate::engine::reply::ReplyCall;
 use crate::engine::time::Timestamp;
-use crate::engine::view::{Item, Role};
+use crate::engine::view::{Call, Item, Role};
 
 /// Bytes of text a log keeps; the oldest entries go first, and `cut` says so.
 const CAP: usize = 1 << 20;
@@ -61,56 +63,102 @@ impl Log {
         is_transfer: impl Fn(usize, usize) -> bool,
         now: Timestamp,
     ) {
-        let tail = items.iter().rposition(|item| item.role == Role::Assistant).unwrap_or(0);
-        let results = pair(items);
+        let results = Results::of(items, now);
         let mut known: HashMap<Hash, Vec<usize>> = HashMap::new();
         for (at, entry) in self.entries.iter().enumerate() {
             known.entry(entry.mark.clone()).or_default().push(at);
         }
         let mut met: HashMap<Hash, usize> = HashMap::new();
-        let mut note = |log: &mut Vec<Entry>, mark: Hash, what: What| {
-            let nth = met.entry(mark.clone()).or_default();
-            let place = known.get(&mark).and_then(|places| places.get(*nth)).copied();
+        let mut note = |log: &mut Vec<Entry>, entry: Entry| {
+            let nth = met.entry(entry.mark.clone()).or_default();
+            let place = known.get(&entry.mark).and_then(|places| places.get(*nth)).copied();
             *nth += 1;
-            match (place, what) {
-                (None, what) => log.push(Entry { mark, what }),
-                (Some(at), What::Call { result: Some(text), as_of, .. }) => {
-                    if let What::Call { result: result @ None, as_of: seen, .. } = &mut log[at].what {
-                        *result = Some(text);
-                        *seen = as_of;
-                    }
-                }
-                (Some(_), _) => {}
+            match place {
+                None => log.push(entry),
+                Some(at) => log[at].fill(entry),
             }
         };
         for (at, (item, voice)) in items.iter().zip(voices).enumerate() {
-            match voice.speaker {
-                Speaker::Customer if !voice.words.trim().is_empty() => {
-                    let mark = Hasher::new("customer").text(&voice.words).finish();
-                    note(&mut self.entries, mark, What::Customer(voice.words.clone().into_owned()));
-                }
-                Speaker::Agent if !voice.words.trim().is_empty() => {
-                    let mark = Hasher::new("agent").text(&voice.words).finish();
-                    note(&mut self.entries, mark, What::Agent(voice.words.clone().into_owned()));
-                }
-                _ => {}
+            if let Some(entry) = Entry::said(voice) {
+                note(&mut self.entries, entry);
             }
-            for (n, call) in item.calls.iter().enumerate() {
-                if is_transfer(at, n) {
-                    continue;
+            for (n, call) in item.calls.iter().enumerate().filter(|(n, _)| !is_transfer(at, *n)) {
+                let (result, as_of) = results.of_call(items, at, n);
+                // Of a call without a name, only the upstream knows more.
+                if !call.name.is_empty() {
+                    note(
+                        &mut self.entries,
+                        Entry::call(&call.id, &call.name, &call.arguments, result, as_of),
+                    );
+                } else if let Some(result) = result {
+                    self.answer(&call.id, result, as_of);
                 }
-                let result = results.get(&(at, n)).map(|&result| (result, &items[result].text));
-                let what = What::Call {
-                    id: call.id.clone().into_owned(),
-                    name: call.name.clone().into_owned(),
-                    arguments: call.arguments.clone().into_owned(),
-                    result: result.map(|(_, text)| head(text, RESULT_CAP).to_owned()),
-                    as_of: result.and_then(|(result, _)| (result > tail).then_some(now)),
-                };
-                note(&mut self.entries, Hasher::new("call").call(call).finish(), what);
             }
         }
         self.trim();
+    }
+
+    /// Adds what a request shows that holds only the end of the conversation; calls and texts before it are in
+    /// the log from the replies, and some clients show again what other agents said meanwhile. `turn_open`: the
+    /// customer's last turn has no answer yet, so that the same words at the end are the same turn.
+    pub fn learn_delta(
+        &mut self,
+        items: &[Item<'_>],
+        voices: &[Voice<'_>],
+        is_transfer: impl Fn(usize, usize) -> bool,
+        now: Timestamp,
+        turn_open: bool,
+    ) {
+        let results = Results::of(items, now);
+        for (at, (item, voice)) in items.iter().zip(voices).enumerate() {
+            if let Some(entry) = Entry::said(voice) {
+                let is_new = if at >= results.tail && voice.speaker == Speaker::Customer {
+                    !turn_open || self.last_customer() != Some(&entry.mark)
+                } else {
+                    !self.entries.iter().any(|known| known.mark == entry.mark)
+                };
+                self.entries.extend(is_new.then_some(entry));
+            }
+            for (n, call) in item.calls.iter().enumerate().filter(|(n, _)| !is_transfer(at, *n)) {
+                let (result, as_of) = results.of_call(items, at, n);
+                let entry = Entry::call(&call.id, &call.name, &call.arguments, result, as_of);
+                match self.entries.iter().rposition(|known| known.mark == entry.mark) {
+                    Some(known) => self.entries[known].fill(entry),
+                    None => self.entries.push(entry),
+                }
+            }
+            if let Some(id) = item.answers.as_deref().filter(|_| !results.answering.contains(&at)) {
+                self.answer(id, &item.text, results.as_of(at));
+            }
+        }
+        self.trim();
+    }
+
+    /// Adds what a reply says that the next request may not show.
+    pub fn learn_reply<'r>(&mut self, calls: impl Iterator<Item = &'r ReplyCall>, text: &str) {
+        let voice = Voice { speaker: Speaker::Agent, words: Cow::Borrowed(text) };
+        self.entries.extend(Entry::said(&voice));
+        self.entries.extend(calls.map(|call| Entry::call(&call.id, &call.name, &call.arguments, None, None)));
+        self.trim();
+    }
+
+    /// The result of the newest call with this id that has none.
+    fn answer(&mut self, id: &str, text: &str, at: Option<Timestamp>) {
+        let open = self.entries.iter_mut().rev().find_map(|entry| match &mut entry.what {
+            What::Call { id: known, result: result @ None, as_of, .. } if known == id => {
+                Some((result, as_of))
+            }
+            _ => None,
+        });
+        if let Some((result, as_of)) = open {
+            *result = Some(head(text, RESULT_CAP).to_owned());
+            *as_of = at;
+        }
+    }
+
+    fn last_customer(&self) -> Option<&Hash> {
+        let customer = |entry: &&Entry| matches!(entry.what, What::Customer(_));
+        self.entries.iter().rev().find(customer).map(|entry| &entry.mark)
     }
 
     /// The log as evidence, in order.
@@ -151,6 +199,78 @@ impl Log {
     }
 }
 
+impl Entry {
+    /// What somebody of the run said; none where nobody said anything.
+    fn said(voice: &Voice<'_>) -> Option<Entry> {
+        let words = || voice.words.clone().into_owned();
+        let mark = |purpose| Hasher::new(purpose).text(&voice.words).finish();
+        match voice.speaker {
+            _ if voice.words.trim().is_empty() => None,
+            Speaker::Customer => Some(Entry { mark: mark("customer"), what: What::Customer(words()) }),
+            Speaker::Agent => Some(Entry { mark: mark("agent"), what: What::Agent(words()) }),
+            _ => None,
+        }
+    }
+
+    fn call(id: &str, name: &str, arguments: &str, result: Option<&str>, as_of: Option<Timestamp>) -> Entry {
+        let call = Call { id: id.into(), name: name.into(), arguments: Cow::Borrowed(arguments), span: 0..0 };
+        let what = What::Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            result: result.map(|text| head(text, RESULT_CAP).to_owned()),
+            as_of,
+        };
+        Entry { mark: Hasher::new("call").call(&call).finish(), what }
+    }
+
+    /// Takes over the result of the same call, seen again, if it has none yet.
+    fn fill(&mut self, again: Entry) {
+        if let What::Call { result: result @ None, as_of, .. } = &mut self.what
+            && let What::Call { result: found @ Some(_), as_of: at, .. } = again.what
+        {
+            *result = found;
+            *as_of = at;
+        }
+    }
+}
+
+/// The results in a list.
+struct Results {
+    pairs: HashMap<(usize, usize), usize>,
+    /// The items that answer a call of the list.
+    answering: HashSet<usize>,
+    /// Behind the last item of the model's side: what stands there is new.
+    tail: usize,
+    now: Timestamp,
+}
+
+impl Results {
+    fn of(items: &[Item<'_>], now: Timestamp) -> Results {
+        let tail = items.iter().rposition(|item| item.role == Role::Assistant).map_or(0, |at| at + 1);
+        let pairs = pair(items);
+        let answering = pairs.values().copied().collect();
+        Results { pairs, answering, tail, now }
+    }
+
+    /// What the call gave, and when it was seen.
+    fn of_call<'a>(
+        &self,
+        items: &'a [Item<'_>],
+        item: usize,
+        call: usize,
+    ) -> (Option<&'a str>, Option<Timestamp>) {
+        match self.pairs.get(&(item, call)) {
+            Some(&at) => (Some(&items[at].text), self.as_of(at)),
+            None => (None, None),
+        }
+    }
+
+    fn as_of(&self, at: usize) -> Option<Timestamp> {
+        (at >= self.tail).then_some(self.now)
+    }
+}
+
 /// Which item answers which call, as `(item, call) → item`: each result belongs to the nearest earlier
 /// call with its id that is still unanswered, since ids repeat.
 pub fn pair(items: &[Item<'_>]) -> HashMap<(usize, usize), usize> {
@@ -178,10 +298,8 @@ fn head(text: &str, max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
-    use crate::engine::view::{Call, Form, Seal};
+    use crate::engine::view::{Form, Seal};
 
     fn item(role: Role, text: &'static str) -> Item<'static> {
         Item {

@@ -39,6 +39,9 @@ pub struct Run {
     pub opening: Option<Turn>,
     /// The last customer turn as bytes first seen.
     pub latest: Option<Turn>,
+    /// Whether the last reply left the customer's turn unanswered: it made calls.
+    #[serde(default)]
+    pub turn_open: bool,
 }
 
 /// A customer turn: its words, and the element of the list it stood in.
@@ -135,6 +138,7 @@ impl Run {
             turns: Vec::new(),
             opening: None,
             latest: None,
+            turn_open: false,
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) fn locate<'a>(reading: &Reading<'_>, found: &'a Found, now: Timestamp
         // Words alone are alike in many runs: what the customer said since tells them apart.
         way != Way::Text || found.runs.get(id).is_some_and(|run| run.continues(&turns))
     };
-    for way in [Way::Call, Way::Lineage, Way::Text] {
+    for way in [Way::Response, Way::Call, Way::Lineage, Way::Text] {
         let mut candidates: Option<Vec<&String>> = None;
         for set in sets(way).filter(|set| set.len() < COMMON) {
             let fitting: Vec<&String> = set.iter().filter(|id| fits(way, id)).collect();
@@ -43,7 +43,7 @@ pub(super) fn locate<'a>(reading: &Reading<'_>, found: &'a Found, now: Timestamp
         return match fitting[..] {
             [only] => Located::Run(only),
             // Runs that nothing was transferred in are alike so far: this one begins anew.
-            _ if !fitting.iter().any(live) && way != Way::Call => Located::Nowhere,
+            _ if !fitting.iter().any(live) && way > Way::Call => Located::Nowhere,
             _ => Located::Ambiguous,
         };
     }

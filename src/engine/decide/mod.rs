@@ -8,7 +8,7 @@ mod whose;
 use std::collections::BTreeMap;
 
 use locate::{Located, locate};
-pub use take_up::{SeenTransfer, note_turns, transfer};
+pub use take_up::{SeenTransfer, learn_list, note_turns, transfer};
 use take_up::{take_up, take_up_unseen};
 use whose::{Whose, ends, whose};
 
@@ -41,6 +41,8 @@ pub enum Pass {
     NoContract,
     /// The upstream is asked for several choices.
     SeveralChoices,
+    /// The reply is made in the background, and asked for later.
+    Background,
 }
 
 impl Pass {
@@ -53,6 +55,7 @@ impl Pass {
         Pass::AgentUnclear,
         Pass::NoContract,
         Pass::SeveralChoices,
+        Pass::Background,
     ];
 
     /// The name in logs and metrics.
@@ -65,6 +68,7 @@ impl Pass {
             Pass::AgentUnclear => "agent_unclear",
             Pass::NoContract => "no_contract",
             Pass::SeveralChoices => "several_choices",
+            Pass::Background => "background",
         }
     }
 }
@@ -159,6 +163,9 @@ pub fn decide(reading: &Reading<'_>, mut found: Found, at: Circumstances<'_>) ->
     if reading.view.choices > 1 {
         return Decision::forward(Pass::SeveralChoices, None, false);
     }
+    if reading.view.server_state.background {
+        return Decision::forward(Pass::Background, None, false);
+    }
     let id = match locate(reading, &found, at.now) {
         Located::Ambiguous => return Decision::forward(Pass::AmbiguousRun, None, false),
         Located::Run(id) => Some(id.to_owned()),
@@ -192,8 +199,11 @@ fn rewrite_for_holder(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) ->
         return Decision::forward(Pass::NoContract, Some(run), true);
     };
     let mut findings = Vec::new();
-    let ends = ends(reading, held);
-    if ends.is_none() {
+    let delta = reading.view.is_delta();
+    let ends = ends(reading, held).filter(|_| !delta);
+    if delta {
+        findings.push(rebuild::unfiltered());
+    } else if ends.is_none() {
         findings.push(Finding::new(
             Code::BoundaryLost,
             "messages",

@@ -13,7 +13,7 @@ use crate::engine::handoff::speaker::{Speaker, Voice};
 use crate::engine::handoff::{brief, transcript};
 use crate::engine::hash;
 use crate::engine::policy::Contract;
-use crate::engine::read::{Reading, Visible, delegated};
+use crate::engine::read::{Reading, Visible, delegated, turn_hash};
 use crate::engine::record::{LeftOut, Origin, Record, State, Tokens, TransferCall, VERSION};
 use crate::engine::view::Role;
 
@@ -151,7 +151,7 @@ fn with_log(
     };
     learn_list(&mut log, reading, &run, at);
     let voices = owned(reading.voices(&run));
-    note_turns(&mut run, reading, &voices, at.body);
+    note_turns(&mut run, &log, reading, &voices, at.body);
     let whole = run.whole && !log.cut;
     let turns = [run.opening.clone(), run.latest.clone()];
     let Some(place) = run.transfers.iter().rposition(|transfer| transfer.record.hop == hop) else {
@@ -186,14 +186,28 @@ fn with_log(
     }
 }
 
-fn learn_list(log: &mut Log, reading: &Reading<'_>, run: &Run, at: Circumstances<'_>) {
-    let voices = reading.voices(run);
-    log.learn(&reading.view.items, &voices, |item, call| reading.is_transfer(item, call), at.now);
+/// Adds to the log what the request shows, all of the conversation or the end of it.
+pub fn learn_list(log: &mut Log, reading: &Reading<'_>, run: &Run, at: Circumstances<'_>) {
+    let (items, voices) = (&reading.view.items, reading.voices(run));
+    let is_transfer = |item, call| reading.is_transfer(item, call);
+    if reading.view.is_delta() {
+        log.learn_delta(items, &voices, is_transfer, at.now, run.turn_open);
+    } else {
+        log.learn(items, &voices, is_transfer, at.now);
+    }
 }
 
 /// Where the part that is filtered ends, kept for the holder's later requests.
 fn set_boundary(transfer: &mut Transfer, reading: &Reading<'_>) -> usize {
     let items = &reading.view.items;
+    if reading.view.is_delta() {
+        let answer =
+            items.iter().rev().find(|item| item.answers.as_deref() == Some(&transfer.record.call.id));
+        if let Some(name) = answer.and_then(|answer| confirmed_name(&answer.text, &transfer.to)) {
+            transfer.record.to_agent = name;
+        }
+        return 0;
+    }
     let Some(visible) = reading.transfers.iter().rev().find(|visible| visible.mark == transfer.call) else {
         let count = items.iter().filter(|item| item.role != Role::System).count();
         transfer.boundary = Some(Boundary::Hidden { count, prefix: hash::prefix(items, count) });
@@ -204,16 +218,16 @@ fn set_boundary(transfer: &mut Transfer, reading: &Reading<'_>) -> usize {
     if transfer.record.from_agent.is_none() {
         transfer.record.from_agent = item.name.as_deref().map(str::to_owned);
     }
-    if let Some(name) = confirmed_name(reading, visible, &transfer.to) {
+    let answer = visible.result.map(|result| &items[result]);
+    if let Some(name) = answer.and_then(|answer| confirmed_name(&answer.text, &transfer.to)) {
         transfer.record.to_agent = name;
     }
     group_end(reading, visible)
 }
 
 /// The agent's real name, where the transfer's result has it: tool names are normalised one way.
-fn confirmed_name(reading: &Reading<'_>, visible: &Visible, to: &Destination) -> Option<String> {
-    let result = &reading.view.items[visible.result?];
-    is_confirmation(&result.text)?.agent.filter(|name| to.is(name))
+fn confirmed_name(result: &str, to: &Destination) -> Option<String> {
+    is_confirmation(result)?.agent.filter(|name| to.is(name))
 }
 
 /// Fills in what only the receiver's own request tells.
@@ -274,13 +288,17 @@ fn move_custody(run: &mut Run, place: usize, agent: usize, hop: u32) {
 }
 
 /// Keeps the opening and the last customer turn as the bytes first seen.
-pub fn note_turns(run: &mut Run, reading: &Reading<'_>, voices: &[Voice<'_>], body: &str) {
+pub fn note_turns(run: &mut Run, log: &Log, reading: &Reading<'_>, voices: &[Voice<'_>], body: &str) {
     let customer = |at: &usize| voices[*at].speaker == Speaker::Customer;
     let turn = |at: usize| {
         let raw = body.get(reading.view.items[at].span.clone()).filter(|raw| raw.len() <= TURN_CAP);
         Turn { words: voices[at].words.clone().into_owned(), raw: raw.map(str::to_owned) }
     };
-    let turns = reading.turns(voices);
+    let turns = if reading.view.is_delta() && !log.cut {
+        log.customer_turns().map(turn_hash).collect()
+    } else {
+        reading.turns(voices)
+    };
     if turns.len() > run.turns.len() && run.continues(&turns) {
         run.turns = turns;
         run.turns.truncate(TURNS);

@@ -5,11 +5,12 @@ use crate::engine::custody::agent::Recognised;
 use crate::engine::custody::run::{Boundary, Fit, Run, Transfer};
 use crate::engine::handoff::detect::{Destination, Offered};
 use crate::engine::handoff::rebuild::Ends;
+use crate::engine::handoff::transcript;
 use crate::engine::hash;
 use crate::engine::read::{Reading, Visible};
 use crate::engine::record::State;
 use crate::engine::time::Timestamp;
-use crate::engine::view::Role;
+use crate::engine::view::{Dialect, Role};
 
 pub(super) enum Whose {
     /// The agent that holds the run.
@@ -39,7 +40,8 @@ pub(super) fn whose(reading: &Reading<'_>, run: &Run, now: Timestamp) -> Whose {
         if by_last.is_some_and(|newer| newer.record.hop > transfer.record.hop) {
             continue;
         }
-        let fit = fit(reading, run, agent, &transfer.to, transfer.sender, is_tail(reading, last));
+        let tail = is_tail(reading, last) || is_answered_last(reading, transfer);
+        let fit = fit(reading, run, agent, &transfer.to, transfer.sender, tail);
         if fit > Fit::None {
             return Whose::TakesUp { hop: transfer.record.hop, agent_fit: fit };
         }
@@ -83,6 +85,12 @@ fn is_behind_boundary(reading: &Reading<'_>, run: &Run, visible: &Visible) -> bo
 
 fn is_tail(reading: &Reading<'_>, visible: Option<&Visible>) -> bool {
     visible.is_some_and(|visible| visible.result == Some(reading.view.items.len() - 1))
+}
+
+/// Whether the list ends in the result of a transfer whose call only the upstream has.
+fn is_answered_last(reading: &Reading<'_>, transfer: &Transfer) -> bool {
+    let answers = reading.view.items.last().and_then(|item| item.answers.as_deref());
+    reading.view.is_delta() && answers.is_some_and(|id| !id.is_empty() && id == transfer.record.call.id)
 }
 
 /// How well the request's agent fits a destination.
@@ -150,11 +158,16 @@ fn visible_boundary(reading: &Reading<'_>, transfer: &Transfer) -> Option<usize>
     Some(group_end(reading, visible))
 }
 
-/// Behind the transfer's message and every result of its calls.
+/// Behind all that belongs to the transfer's call, and the results of the calls beside it.
 pub(super) fn group_end(reading: &Reading<'_>, visible: &Visible) -> usize {
-    let calls = reading.view.items[visible.item].calls.len();
-    let results = (0..calls).filter_map(|call| reading.results.get(&(visible.item, call)));
-    results.copied().max().unwrap_or(visible.item) + 1
+    let items = &reading.view.items;
+    let adjacent = reading.view.dialect == Dialect::Chat;
+    let end = transcript::unit_end(items, adjacent, visible.item);
+    let is_beside = |at: &usize| {
+        items[*at].answers.is_some()
+            && reading.results.iter().any(|((call, _), result)| result == at && *call < end)
+    };
+    (end..items.len()).take_while(is_beside).last().map_or(end, |last| last + 1)
 }
 
 pub(super) fn hidden_boundary(reading: &Reading<'_>, transfer: &Transfer) -> Option<usize> {

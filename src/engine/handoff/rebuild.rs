@@ -69,6 +69,12 @@ pub struct Ends {
     pub filtered: usize,
 }
 
+/// That the upstream holds what stands behind the brief.
+pub fn unfiltered() -> Finding {
+    let what = "the upstream holds the history; nothing was filtered";
+    Finding::new(Code::ServerStateUnfiltered, "previous", what)
+}
+
 /// Plans a receiver's list. `sender`: whose system text does not travel.
 pub fn rebuild(
     reading: &Reading<'_>,
@@ -77,7 +83,8 @@ pub fn rebuild(
     sender: Option<&Fingerprint>,
     policy: &Policy,
 ) -> Rebuilt {
-    let boundary = ends.filtered;
+    let delta = reading.view.is_delta();
+    let boundary = if delta { 0 } else { ends.filtered };
     let items = &reading.view.items;
     let leading = reading.view.leading_system();
     let mut findings = Vec::new();
@@ -92,18 +99,20 @@ pub fn rebuild(
         Some(print) => (0..leading).filter(|&at| print.has_text(&items[at].text)).collect(),
         None => Vec::new(),
     };
-    let own = (0..leading).rev().find(|at| !foreign.contains(at));
+    // What stands in the list of a request that goes on is kept by the upstream for good. The brief is not.
+    let carriers = if delta { reading.view.head.items } else { leading };
+    let own = (0..carriers).rev().find(|at| !foreign.contains(at));
     let brief_after = match (own, foreign.last()) {
         (Some(own), _) => {
             leaving.extend(&foreign);
             Some(own)
         }
-        (None, Some(&only)) => {
+        (None, Some(&only)) if !delta => {
             let what = "the only system text is the sender's; it stays";
             findings.push(Finding::new(Code::SystemTextOfSender, "messages", what));
             Some(only)
         }
-        (None, None) => None,
+        (None, _) => None,
     };
     let speakers: Vec<Speaker> = voices.iter().map(|voice| voice.speaker).collect();
     let transfers: Vec<(usize, usize)> =
@@ -128,7 +137,10 @@ pub fn rebuild(
     findings.extend(filtered.findings);
     let kept: u64 = items.iter().zip(&keep).map(|(item, keep)| kept_tokens(item, keep)).sum();
     let behind = &items[boundary..];
-    let lacks = if filtered.customer_gone && !behind.iter().any(|item| item.role == Role::User) {
+    let lacks = if delta {
+        findings.push(unfiltered());
+        Lacks::Nothing
+    } else if filtered.customer_gone && !behind.iter().any(|item| item.role == Role::User) {
         Lacks::All
     } else if filtered.open_end && behind.is_empty() {
         Lacks::Last

@@ -91,6 +91,13 @@ pub fn tokens(items: &[Item<'_>]) -> u64 {
     (items.iter().map(text_bytes).sum::<usize>() / BYTES_A_TOKEN) as u64
 }
 
+/// Behind the last item of what belongs together with the item at `at`.
+pub fn unit_end(items: &[Item<'_>], adjacent: bool, at: usize) -> usize {
+    let groups = Groups::of(items, adjacent);
+    let unit = groups.unit_of.get(at).and_then(|&unit| groups.units[unit].members.last());
+    unit.map_or(at, |last| *last) + 1
+}
+
 /// Filters what lies before the boundary.
 pub fn filter(list: &List<'_>, policy: &Policy) -> Filtered {
     let mut filter = Filter::new(list);

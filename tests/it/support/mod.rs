@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 pub(crate) mod h2;
+pub(crate) mod responses_rules;
 pub(crate) mod rules;
 pub(crate) mod seam;
 pub(crate) mod upstream;
