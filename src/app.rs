@@ -11,6 +11,8 @@ use tracing::info;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::drain::{Drain, Latch};
+use crate::engine::custody::budget::Allowance;
+use crate::engine::custody::judge::Limits;
 use crate::engine::handoff::detect::Naming;
 use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
@@ -134,6 +136,19 @@ pub(crate) fn policy(config: &Config) -> Policy {
             result_bytes: config.result_bytes,
         },
         freshness: config.freshness.clone(),
+        hops: Limits {
+            since_turn: config.hops.map_or(Limits::default().since_turn, |limit| limit as u32),
+            whole_run: config.run_hops as u32,
+        },
+        allowance: Allowance {
+            hops: config.hops.map(|limit| limit as u32),
+            tokens: config.budget_tokens.map(|tokens| tokens as u64),
+            spend: config.budget_spend,
+            deadline_ms: config.budget_time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            prices: config.prices_file.clone(),
+        },
+        rules: config.policy_file.clone(),
+        enforce: config.enforce,
         pending_ms: u64::try_from(config.pending_ttl.as_millis()).unwrap_or(u64::MAX),
     }
 }

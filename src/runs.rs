@@ -389,7 +389,7 @@ mod tests {
         }
         let tenant = Tenant::of(b"a");
         desk.runs
-            .keep(&tenant, &Run::new("plain".into(), true), None, read, &[], Timestamp(9))
+            .keep(&tenant, &Run::new("plain".into(), true, Timestamp(9)), None, read, &[], Timestamp(9))
             .await
             .expect("");
         let ids = async |limit| -> Vec<String> {

@@ -216,7 +216,7 @@ fn one<'c>(
     let decision = decide(&reading, std::mem::take(run), at);
     let plan = match &decision.action {
         Action::Rewrite(plan) => Some(&**plan),
-        Action::Forward(_) => None,
+        Action::Forward(_) | Action::Refuse(_) => None,
     };
     let sent = match plan {
         Some(plan) => wire::apply(body.as_bytes(), &reading.view, plan),
@@ -239,6 +239,7 @@ fn replayed<'c>(
     let passed = match decision.action {
         Action::Rewrite(_) => None,
         Action::Forward(pass) => Some(pass.name()),
+        Action::Refuse(finding) => Some(finding.code.name()),
     };
     let transfer = decision.run.as_ref().and_then(|run| {
         run.transfers

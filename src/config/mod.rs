@@ -15,7 +15,9 @@ pub use parse::{BaseUrl, Contract, Http2, LogFormat, Mode, Roots, Store, Transcr
 pub use problems::{Problem, Problems};
 pub use source::{Environment, Source};
 
+use crate::engine::custody::budget::Prices;
 use crate::engine::handoff::freshness::Freshness;
+use crate::engine::policy::Enforce;
 use vars::{Entry, Fallback, Var};
 
 /// What the name of every variable begins with.
@@ -40,6 +42,14 @@ pub struct Config {
     pub not_transfer: Vec<String>,
     pub terminal: Vec<String>,
     pub observers: Vec<String>,
+    pub enforce: Enforce,
+    pub hops: Option<usize>,
+    pub run_hops: usize,
+    pub budget_tokens: Option<usize>,
+    pub budget_spend: Option<u64>,
+    pub prices_file: Prices,
+    pub budget_time: Option<Duration>,
+    pub policy_file: Vec<String>,
     pub tenant_header: Option<HeaderName>,
     pub run_header: Option<HeaderName>,
     pub agent_header: Option<HeaderName>,
@@ -196,6 +206,14 @@ impl Given {
             not_transfer: self.optional(&vars::NOT_TRANSFER)?.unwrap_or_default(),
             terminal: self.value(&vars::TERMINAL)?,
             observers: self.optional(&vars::OBSERVERS)?.unwrap_or_default(),
+            enforce: self.optional(&vars::ENFORCE)?.unwrap_or_default(),
+            hops: self.optional(&vars::HOPS)?,
+            run_hops: self.value(&vars::RUN_HOPS)?,
+            budget_tokens: self.optional(&vars::BUDGET_TOKENS)?,
+            budget_spend: self.optional(&vars::BUDGET_SPEND)?,
+            prices_file: self.optional(&vars::PRICES_FILE)?.unwrap_or_default(),
+            budget_time: self.optional(&vars::BUDGET_TIME)?,
+            policy_file: self.optional(&vars::POLICY_FILE)?.unwrap_or_default(),
             tenant_header: self.optional(&vars::TENANT_HEADER)?,
             run_header: self.optional(&vars::RUN_HEADER)?,
             agent_header: self.optional(&vars::AGENT_HEADER)?,

@@ -9,7 +9,9 @@ use std::time::Duration;
 use http::HeaderName;
 use http::uri::{Authority, Uri};
 
+use crate::engine::custody::budget::{self, Prices};
 use crate::engine::handoff::freshness::Freshness;
+use crate::engine::policy::Enforce;
 
 /// One way to write a value: how it is read, and how to tell a person.
 #[derive(Debug)]
@@ -240,6 +242,53 @@ pub const FRESHNESS: Kind<Freshness> = Kind {
     },
     expected: "rules like key=seconds or key=immutable separated by commas, or the path of a file of them",
     example: "delivery_status=120,refund_status=0,order_*=immutable",
+};
+
+/// What refuses.
+pub const ENFORCE: Kind<Enforce> = Kind {
+    parse: |text| {
+        let mut enforce = Enforce::default();
+        for word in text.split(',').map(str::trim) {
+            match word {
+                "custody" => enforce.custody = true,
+                "budget" => enforce.budget = true,
+                "contract" | "facts" | "hops" => return Err(format!("this build does not enforce {word}")),
+                _ => return Err(String::new()),
+            }
+        }
+        Ok(enforce)
+    },
+    expected: "any of custody, budget, separated by commas",
+    example: "custody,budget",
+};
+
+/// A sum of money, in millionths.
+pub const MONEY: Kind<u64> = Kind {
+    parse: |text| budget::micros(text).filter(|sum| *sum > 0).ok_or_else(String::new),
+    expected: "a sum of money above zero",
+    example: "1.50",
+};
+
+/// The price table in a file.
+pub const PRICES: Kind<Prices> = Kind {
+    parse: |path| {
+        let text = super::source::read_text(path.as_ref())?;
+        Prices::parse(&text).map_err(|problems| problems.join("; "))
+    },
+    expected: "the path of a file with a line `model-pattern input cached output` a model, prices of a million tokens",
+    example: "/etc/seam/prices.conf",
+};
+
+/// The operator's own rules in a file, one a line.
+pub const RULES: Kind<Vec<String>> = Kind {
+    parse: |path| {
+        let text = super::source::read_text(path.as_ref())?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let rules: Vec<String> = lines.map(str::to_owned).collect();
+        if rules.len() > 20 { Err("more than 20 rules".into()) } else { Ok(rules) }
+    },
+    expected: "the path of a file with one rule a line, at most 20",
+    example: "/etc/seam/policy.txt",
 };
 
 /// The store.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::parse::{self, Kind};
+use crate::engine::custody::budget::Prices;
 use crate::engine::handoff::freshness::Freshness;
+use crate::engine::policy::Enforce;
 
 /// A variable and how its value is read.
 #[derive(Debug)]
@@ -59,6 +61,8 @@ pub enum Group {
     Handoff,
     /// How a transfer is told from anything else.
     Detection,
+    /// Who holds a run, and what it may spend.
+    Custody,
     /// What stays behind the brief.
     Transcript,
     /// What is remembered.
@@ -76,6 +80,7 @@ impl Group {
             Group::Network => "Where it listens and sends",
             Group::Handoff => "What it does with a transfer",
             Group::Detection => "How it recognises a transfer and who is who",
+            Group::Custody => "Who holds a run, and what it may spend",
             Group::Transcript => "What stays behind the brief",
             Group::Memory => "What it remembers",
             Group::Limits => "Limits and timeouts",
@@ -127,7 +132,7 @@ impl<T> Var<T> {
 }
 
 use Fallback::{Is, Required, Unset};
-use Group::{Detection, Handoff, Limits, Memory, Network, Process, Transcript};
+use Group::{Custody, Detection, Handoff, Limits, Memory, Network, Process, Transcript};
 
 /// Where requests go.
 pub static UPSTREAM: Var<parse::BaseUrl> = Var::new(
@@ -208,6 +213,86 @@ pub static FRESHNESS: Var<Freshness> = Var::new(
     "For how many seconds a fact is fresh, by patterns over its key; the rules, or the path of a file of them, in place of the built-in ones.",
 )
 .because("Unset: the rules of config/freshness.conf, each with its reason. A key without a rule does not age.");
+
+/// What refuses.
+pub static ENFORCE: Var<Enforce> = Var::new(
+    "SEAM_ENFORCE",
+    Custody,
+    parse::ENFORCE,
+    Unset,
+    "What is refused instead of only found: custody (a former holder's requests), budget (requests of a run that has spent what it may).",
+)
+.because("Unset: nothing. Look at the findings first, then enforce one after the other.");
+
+/// Transfers since the customer spoke.
+pub static HOPS: Var<usize> = Var::new(
+    "SEAM_HOPS",
+    Custody,
+    parse::COUNT,
+    Unset,
+    "How many transfers a run may have between two turns of the customer; more are a finding. If it is set, receivers read what is left.",
+)
+.because("Unset: 12. Teams that work pass a conversation two or three times; a dozen without a word of the customer is a cycle.");
+
+/// Transfers in all.
+pub static RUN_HOPS: Var<usize> = Var::new(
+    "SEAM_RUN_HOPS",
+    Custody,
+    parse::COUNT,
+    Is("100"),
+    "How many transfers a run may have in all; more are a finding.",
+)
+.because("A chat of forty turns with a transfer or two each stays below it.");
+
+/// Tokens of a run.
+pub static BUDGET_TOKENS: Var<usize> = Var::new(
+    "SEAM_BUDGET_TOKENS",
+    Custody,
+    parse::COUNT,
+    Unset,
+    "How many tokens a run may spend, in and out, as upstream's usage says; receivers read what is left.",
+)
+.because("What a run may spend is yours to say.");
+
+/// Money of a run.
+pub static BUDGET_SPEND: Var<u64> = Var::new(
+    "SEAM_BUDGET_SPEND",
+    Custody,
+    parse::MONEY,
+    Unset,
+    "How much money a run may spend by SEAM_PRICES_FILE, in its currency; receivers read what is left.",
+)
+.because("What a run may spend is yours to say.");
+
+/// Prices of models.
+pub static PRICES_FILE: Var<Prices> = Var::new(
+    "SEAM_PRICES_FILE",
+    Custody,
+    parse::PRICES,
+    Unset,
+    "A table of what models cost: a line `currency USD`, then `model-pattern input cached output` a million tokens.",
+)
+.because("Prices change too often to be built in.");
+
+/// Time of a run.
+pub static BUDGET_TIME: Var<Duration> = Var::new(
+    "SEAM_BUDGET_TIME",
+    Custody,
+    parse::DURATION,
+    Unset,
+    "How long a run may take from its first exchange; receivers read the deadline.",
+)
+.because("Most conversations have none.");
+
+/// The operator's own rules.
+pub static POLICY_FILE: Var<Vec<String>> = Var::new(
+    "SEAM_POLICY_FILE",
+    Custody,
+    parse::RULES,
+    Unset,
+    "Rules that bind every receiver, one a line; they stand in every brief, word for word.",
+)
+.because("Only what a customer said or what stands here binds; what a model states is carried as claimed.");
 
 /// Names of transfer tools.
 pub static TRANSFER_TOOLS: Var<Vec<String>> = Var::new(
@@ -472,6 +557,14 @@ pub static ALL: &[&dyn Setting] = &[
     &NOT_TRANSFER,
     &TERMINAL,
     &OBSERVERS,
+    &ENFORCE,
+    &HOPS,
+    &RUN_HOPS,
+    &BUDGET_TOKENS,
+    &BUDGET_SPEND,
+    &PRICES_FILE,
+    &BUDGET_TIME,
+    &POLICY_FILE,
     &TENANT_HEADER,
     &RUN_HEADER,
     &AGENT_HEADER,

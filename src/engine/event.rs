@@ -94,6 +94,22 @@ codes! {
     SelfTransfer = "self_transfer",
     /// The transfer names an agent that the request does not offer.
     UnknownDestination = "unknown_destination",
+    /// More transfers than the run may have, since the customer's last turn or in all.
+    HopLimit = "hop_limit",
+    /// The agent had the run since the customer's last turn, and nothing new is known since.
+    Visited = "visited",
+    /// A transfer behind one that ended the run.
+    AfterTerminal = "after_terminal",
+    /// An agent that had the run goes on after losing it.
+    NotHolder = "not_holder",
+    /// The client lets another agent answer: custody followed it.
+    Rerouted = "rerouted",
+    /// The receiver gave the run back before it did anything.
+    Declined = "declined",
+    /// The run has spent what it may.
+    BudgetExceeded = "budget_exceeded",
+    /// The customer took back a constraint; it is no longer carried.
+    ConstraintLifted = "constraint_lifted",
     /// One reply holds more than one transfer.
     TwoTransfers = "two_transfers",
     /// The reply says that it transfers, and does not.

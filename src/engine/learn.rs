@@ -1,8 +1,9 @@
 //! What a finished exchange teaches: the run's agents, its log, the ways to
 //! find it again, and the transfers that the reply made.
 
+use super::custody::judge::judge;
 use super::custody::log::Log;
-use super::custody::run::Run;
+use super::custody::run::{Run, Transfer};
 use super::decide::{Circumstances, SeenTransfer, learn_list, note_turns, transfer};
 use super::event::{Code, Finding};
 use super::handoff::compose;
@@ -12,6 +13,7 @@ use super::read::{
     Lookup, Nobody, Reading, call_lineage, header_lookup, response_lookup, text_lineage, transfer_lookup,
     transfer_mark, turns_lookup, words_lookup, words_of_turns_lookup,
 };
+use super::record::State;
 use super::reply::Reply;
 
 /// What is to be stored after an exchange.
@@ -38,7 +40,9 @@ pub fn learn(
     header: Option<&str>,
     at: Circumstances<'_>,
 ) -> Learned {
-    let speaker = run.admit(&reading.print);
+    let speaker = run.admit(&reading.print, &reading.introduction());
+    spend(&mut run, reading, reply, at);
+    let first_reply = note_reply(&mut run, speaker, at);
     let voices = reading.voices(&run);
     learn_list(&mut log, reading, &run, at);
     note_turns(&mut run, &log, reading, &voices, at.body);
@@ -78,7 +82,15 @@ pub fn learn(
             beside: &reply.text,
         };
         lookups.push(transfer_lookup(&seen.mark));
-        let made = transfer(&run, &log, seen, speaker, at);
+        let mut made = transfer(&run, &log, seen, speaker, at);
+        made.record.findings.extend(judge(&made, reading, &run, &log, at.policy.hops));
+        if at.policy.naming.is_terminal(&call.name, Some(&made.to)) {
+            // There is no receiver here: it is final when it is released.
+            made.record.state = State::TakenUp;
+            run.ended_by = Some(made.record.hop);
+        } else if first_reply && transfers.is_empty() && reply.calls.len() == 1 {
+            decline(&mut run, &made);
+        }
         lookups.extend(made.delegated.iter().filter_map(|text| words_lookup(text)));
         transfers.push(run.push(made));
     }
@@ -108,6 +120,39 @@ pub fn learn(
         run.turn_open = !reply.calls.is_empty();
     }
     Learned { run, log, lookups, transfers, findings }
+}
+
+/// Adds what the exchange cost.
+fn spend(run: &mut Run, reading: &Reading<'_>, reply: &Reply, at: Circumstances<'_>) {
+    let said: usize = reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>() + reply.text.len();
+    let bytes = (reading.view.items.iter().map(|item| item.text.len()).sum(), said);
+    run.spent.add(reply.usage, bytes, &reply.model, &at.policy.allowance.prices);
+}
+
+/// The holder was heard of. Gives whether this was its first reply since it took the run up.
+fn note_reply(run: &mut Run, speaker: Option<usize>, at: Circumstances<'_>) -> bool {
+    let Some(holder) = run.holder.as_mut().filter(|holder| speaker == Some(holder.agent)) else {
+        return false;
+    };
+    holder.seen = at.now;
+    holder.replies = holder.replies.saturating_add(1);
+    holder.replies == 1 && holder.hop != 0
+}
+
+/// A receiver whose first reply gives the run back to its sender, before any other call, declines.
+fn decline(run: &mut Run, made: &Transfer) {
+    let Some(held) = run.held() else { return };
+    let (hop, sender) = (held.record.hop, held.sender);
+    let by_name = held.record.from_agent.as_deref().is_some_and(|sender| made.to.is(sender));
+    if !by_name && !sender.is_some_and(|sender| run.is_named(sender, &made.to)) {
+        return;
+    }
+    if let Some(held) = run.transfer_mut(hop) {
+        held.record.state = State::Declined;
+        let what = "its first reply gives the run back";
+        let place = held.record.to_agent.clone();
+        held.record.findings.push(Finding::new(Code::Declined, place, what));
+    }
 }
 
 /// What a sender says after its transfer call and before the receiver comes (strands asks it once more)

@@ -1,5 +1,7 @@
 //! What the operator chose, as far as the engine needs it.
 
+use super::custody::budget::Allowance;
+use super::custody::judge::Limits;
 use super::handoff::detect::Naming;
 use super::handoff::freshness::Freshness;
 use super::handoff::transcript;
@@ -39,4 +41,21 @@ pub struct Policy {
     pub freshness: Freshness,
     /// Milliseconds that a transfer waits for its receiver.
     pub pending_ms: u64,
+    /// How many transfers a run may have.
+    pub hops: Limits,
+    /// What a run may spend.
+    pub allowance: Allowance,
+    /// The operator's own rules; what equals one binds.
+    pub rules: Vec<String>,
+    /// What refuses.
+    pub enforce: Enforce,
+}
+
+/// What refuses; everything else is a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Enforce {
+    /// A former holder's requests.
+    pub custody: bool,
+    /// Requests of a run that has spent what it may.
+    pub budget: bool,
 }

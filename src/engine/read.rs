@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::custody::agent::Fingerprint;
 use super::custody::log::pair;
+use super::custody::run::{introduces, words};
 use super::handoff::brief;
 use super::handoff::detect::{Destination, Naming, Offer, Offered, is_refusal, same_agent};
 use super::handoff::speaker::{Company, Speaker, Voice, voices};
@@ -174,20 +175,19 @@ impl Reading<'_> {
         named(&to.name) || to.uncounted.as_deref().is_some_and(named)
     }
 
+    /// As what the agent's own instructions introduce it: the words behind `You are the`.
+    pub fn introduction(&self) -> String {
+        let system: Vec<String> = words(&self.system).collect();
+        let Some(at) = system.windows(2).position(|pair| pair == ["you", "are"]) else {
+            return String::new();
+        };
+        let article = |word: &&String| matches!(word.as_str(), "the" | "a" | "an");
+        system[at + 2..].iter().skip_while(article).take(8).cloned().collect::<Vec<_>>().join(" ")
+    }
+
     /// Whether the agent's own instructions say that it *is* the one of this name.
     pub fn introduces_itself(&self, to: &Destination) -> bool {
-        let system: Vec<String> = words(&self.system).collect();
-        let says = |name: &str| {
-            let name: Vec<String> = words(name).collect();
-            let behind = |at: usize| system[at..].starts_with(&name);
-            !name.is_empty()
-                && system.windows(2).enumerate().any(|(at, pair)| {
-                    let article =
-                        system.get(at + 2).is_some_and(|w| matches!(w.as_str(), "the" | "a" | "an"));
-                    pair == ["you", "are"] && (behind(at + 2) || (article && behind(at + 3)))
-                })
-        };
-        says(&to.name) || to.uncounted.as_deref().is_some_and(says)
+        introduces(&self.introduction(), to)
     }
 
     /// The voices of the list, as far as the list and `run` tell.
@@ -367,10 +367,6 @@ pub fn delegated(arguments: &str) -> Vec<String> {
         })
         .take(8)
         .collect()
-}
-
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
 /// A run of which nothing is known.

@@ -39,7 +39,6 @@ pub(crate) enum Verdict {
     /// Send this in its place.
     Rewrite(Bytes),
     /// Answer it here.
-    #[expect(dead_code, reason = "nothing is enforced yet")]
     Refuse(Refusal),
 }
 
@@ -178,7 +177,11 @@ impl Inner {
         let observe = self.policy.mode == Mode::Observe || asked == Asked::Observe;
         let verdict = match decision.action {
             Action::Rewrite(plan) if !observe => Verdict::Rewrite(wire::apply(body, &reading.view, &plan)),
-            Action::Rewrite(_) | Action::Forward(_) => Verdict::Forward,
+            Action::Refuse(finding) if !observe => {
+                let code = refusal_code(finding.code);
+                return (Verdict::Refuse(Refusal { message: finding.what, param: None, code }), None);
+            }
+            Action::Rewrite(_) | Action::Refuse(_) | Action::Forward(_) => Verdict::Forward,
         };
         let rewritten = matches!(verdict, Verdict::Rewrite(_));
         let exchange = decision.watch.then(|| Exchange {
@@ -327,7 +330,7 @@ impl Exchange {
         let _turn = inner.runs.turn(&self.run).await;
         for _ in 0..TRIES {
             let (run, log, versions) = inner.runs.load(tenant, &self.run).await?;
-            let run = run.unwrap_or_else(|| Run::new(self.run.clone(), reading.is_opening()));
+            let run = run.unwrap_or_else(|| Run::new(self.run.clone(), reading.is_opening(), self.at));
             let circumstances = Circumstances {
                 policy: &inner.policy,
                 now: self.at,
@@ -347,6 +350,15 @@ impl Exchange {
             }
         }
         Err(StoreError::Conflict.into())
+    }
+}
+
+/// What a client is told of a refusal, in OpenAI's error shape.
+fn refusal_code(code: Code) -> &'static str {
+    match code {
+        Code::NotHolder => "seam_not_holder",
+        Code::BudgetExceeded => "seam_budget_exceeded",
+        _ => "seam_refused",
     }
 }
 

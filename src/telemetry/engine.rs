@@ -71,6 +71,7 @@ impl Telemetry {
                 add(&self.engine.passes[*reason as usize]);
                 debug!(reason = reason.name(), "passed");
             }
+            Action::Refuse(finding) => debug!(code = finding.code.name(), "refused"),
             Action::Rewrite(_) => {
                 add(&self.engine.rewrites);
                 if decision.changed

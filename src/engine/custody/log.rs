@@ -173,11 +173,16 @@ impl Log {
     }
 
     /// The customer's turns, in order.
-    pub fn customer_turns(&self) -> impl DoubleEndedIterator<Item = &str> {
+    pub fn customer_turns(&self) -> impl DoubleEndedIterator<Item = &str> + Clone {
         self.entries.iter().filter_map(|entry| match &entry.what {
             What::Customer(text) => Some(text.as_str()),
             _ => None,
         })
+    }
+
+    /// How many results it has.
+    pub fn results(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(&entry.what, What::Call { result: Some(_), .. })).count()
     }
 
     /// Bytes of text in it.

@@ -2,5 +2,8 @@
 //! run remembers between requests.
 
 pub mod agent;
+pub mod budget;
+pub mod judge;
+pub mod ledger;
 pub mod log;
 pub mod run;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Fingerprint, Recognised, recognise};
+use super::budget::Spent;
+use super::ledger::Ledger;
 use crate::engine::handoff::detect::{Destination, same_agent};
 use crate::engine::handoff::speaker::Company;
 use crate::engine::hash::Hash;
@@ -33,6 +35,18 @@ pub struct Run {
     pub transfers: Vec<Transfer>,
     /// Transfers that were taken up, over the whole run.
     pub hops: u32,
+    /// When its first exchange was.
+    #[serde(default)]
+    pub begun: Timestamp,
+    /// What it has spent.
+    #[serde(default)]
+    pub spent: Spent,
+    /// What it has settled.
+    #[serde(default)]
+    pub ledger: Ledger,
+    /// The `hop` of the transfer that left the run's agents, if one did: nothing moves behind it.
+    #[serde(default)]
+    pub ended_by: Option<u32>,
     /// The customer's turns, as hashes of their words.
     pub turns: Vec<Hash>,
     /// The first customer turn as bytes first seen, to put back where a client dropped it.
@@ -60,6 +74,9 @@ pub struct Known {
     pub print: Fingerprint,
     /// Its name, once a transfer or a client told it.
     pub name: Option<String>,
+    /// As what its own instructions introduce it, in lower case.
+    #[serde(default)]
+    pub introduced: String,
 }
 
 /// The agent that has the run.
@@ -67,8 +84,14 @@ pub struct Known {
 pub struct Holder {
     /// Index into [`Run::agents`].
     pub agent: usize,
-    /// The `hop` of the record by which it holds.
+    /// The `hop` of the record by which it holds; 0 where the client let it answer without a transfer.
     pub hop: u32,
+    /// When it was last heard of.
+    #[serde(default)]
+    pub seen: Timestamp,
+    /// How many replies it has had since it took the run up.
+    #[serde(default)]
+    pub replies: u32,
 }
 
 /// One transfer: its record, and what finds its receiver's requests.
@@ -92,6 +115,12 @@ pub struct Transfer {
     pub boundary: Option<Boundary>,
     /// Customer turns that were put back, as the bytes first seen.
     pub put_back: Vec<String>,
+    /// The customer's last words when it was made.
+    #[serde(default)]
+    pub turn: Option<String>,
+    /// How many results the run had when it was taken up.
+    #[serde(default)]
+    pub results: usize,
     /// After this, a transfer that nobody took up is without effect.
     pub expires: Timestamp,
 }
@@ -126,7 +155,7 @@ pub enum Fit {
 
 impl Run {
     /// A run that begins now.
-    pub fn new(id: String, whole: bool) -> Self {
+    pub fn new(id: String, whole: bool, begun: Timestamp) -> Self {
         Run {
             version: VERSION,
             id,
@@ -135,6 +164,10 @@ impl Run {
             holder: None,
             transfers: Vec::new(),
             hops: 0,
+            begun,
+            spent: Spent::default(),
+            ledger: Ledger::default(),
+            ended_by: None,
             turns: Vec::new(),
             opening: None,
             latest: None,
@@ -154,11 +187,15 @@ impl Run {
 
     /// The index of the agent with this fingerprint, which becomes one of the run's if it is new. None
     /// where it cannot be told or there is no room.
-    pub fn admit(&mut self, print: &Fingerprint) -> Option<usize> {
+    pub fn admit(&mut self, print: &Fingerprint, introduced: &str) -> Option<usize> {
         match self.recognise(print) {
             Recognised::Known(index) => Some(index),
             Recognised::New if self.agents.len() < AGENTS => {
-                self.agents.push(Known { print: print.clone(), name: print.named.clone() });
+                self.agents.push(Known {
+                    print: print.clone(),
+                    name: print.named.clone(),
+                    introduced: introduced.to_owned(),
+                });
                 Some(self.agents.len() - 1)
             }
             Recognised::New | Recognised::Unclear => None,
@@ -229,9 +266,13 @@ impl Run {
         names
     }
 
-    /// Whether the agent of this index is the one that a destination means, by the names that are known.
+    /// Whether the agent of this index is the one that a destination means, by its name or its introduction.
     pub fn is_named(&self, agent: usize, destination: &Destination) -> bool {
-        self.agents[agent].name.as_deref().is_some_and(|name| destination.is(name))
+        let agent = &self.agents[agent];
+        match &agent.name {
+            Some(name) => destination.is(name),
+            None => introduces(&agent.introduced, destination),
+        }
     }
 }
 
@@ -246,4 +287,19 @@ impl Company for Run {
         let words = words.trim();
         self.transfers.iter().any(|transfer| transfer.delegated.iter().any(|text| text.trim() == words))
     }
+}
+
+/// Whether an introduction (`refunds agent of a shop`) begins with a destination's name.
+pub fn introduces(introduced: &str, destination: &Destination) -> bool {
+    let begins = |name: &str| {
+        let name: Vec<String> = words(name).collect();
+        let introduced: Vec<String> = words(introduced).collect();
+        !name.is_empty() && introduced.starts_with(&name)
+    };
+    begins(&destination.name) || destination.uncounted.as_deref().is_some_and(begins)
+}
+
+/// The words of a text, in lower case.
+pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }

@@ -1,6 +1,7 @@
 //! What to do with a request: whose it is, and if it is a receiver's, the plan
 //! of its rebuilt list.
 
+mod custody;
 mod locate;
 mod take_up;
 mod whose;
@@ -12,6 +13,7 @@ pub use take_up::{SeenTransfer, learn_list, note_turns, transfer};
 use take_up::{take_up, take_up_unseen};
 use whose::{Whose, ends, whose};
 
+use super::custody::budget::Allowance;
 use super::custody::log::Log;
 use super::custody::run::Run;
 use super::event::{Code, Finding};
@@ -80,6 +82,8 @@ pub enum Action {
     Forward(Pass),
     /// Forward it rebuilt.
     Rewrite(Box<Plan>),
+    /// Do not forward it.
+    Refuse(Finding),
 }
 
 /// What was decided.
@@ -173,22 +177,33 @@ pub fn decide(reading: &Reading<'_>, mut found: Found, at: Circumstances<'_>) ->
     };
     let run = match id.and_then(|id| found.runs.remove(&id)) {
         Some(run) => run,
-        None if reading.last_answered().is_some() => Run::new(at.fresh_id.to_owned(), false),
+        None if reading.last_answered().is_some() => Run::new(at.fresh_id.to_owned(), false, at.now),
         None => {
             let pass = if offers { Pass::NotReceiver } else { Pass::NothingToDo };
             return Decision::forward(pass, None, offers);
         }
     };
+    let exceeded = at.policy.allowance.exceeded(run.spent, run.begun, at.now);
+    let refused = exceeded.iter().find(|finding| Allowance::may_refuse(run.spent, finding));
+    if let Some(finding) = refused.filter(|_| at.policy.enforce.budget).cloned() {
+        let mut decision = Decision::forward(Pass::NotReceiver, Some(run), false);
+        decision.action = Action::Refuse(finding);
+        decision.findings = exceeded;
+        return decision;
+    }
+    let mut decision = decide_in(reading, run, at);
+    decision.findings.extend(exceeded);
+    decision
+}
+
+/// Decides about a request whose run is known.
+fn decide_in(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) -> Decision {
     match whose(reading, &run, at.now) {
         Whose::Holder => rewrite_for_holder(reading, run, at),
         Whose::TakesUp { hop, agent_fit } => take_up(reading, run, hop, agent_fit, at),
         Whose::Unseen { visible, agent_fit } => take_up_unseen(reading, run, &visible, agent_fit, at),
         Whose::Unclear => Decision::forward(Pass::AgentUnclear, Some(run), false),
-        Whose::Other => {
-            let watch = offers || !run.agents.is_empty();
-            let known = !run.agents.is_empty();
-            Decision::forward(Pass::NotReceiver, known.then_some(run), watch)
-        }
+        Whose::Other => custody::other(reading, run, at),
     }
 }
 

@@ -6,6 +6,7 @@ use super::{Action, Circumstances, Decision, Pass};
 use crate::engine::custody::agent::Fingerprint;
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::{Boundary, Fit, Holder, Run, TURNS, Transfer, Turn};
+use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::compose::{self, Composed, Receiver};
 use crate::engine::handoff::detect::{Destination, Spelled, is_confirmation};
 use crate::engine::handoff::rebuild::{self, Ends, Lacks, Rebuilt};
@@ -15,6 +16,7 @@ use crate::engine::hash;
 use crate::engine::policy::Contract;
 use crate::engine::read::{Reading, Visible, delegated, turn_hash};
 use crate::engine::record::{LeftOut, Origin, Record, State, Tokens, TransferCall, VERSION};
+use crate::engine::time::Timestamp;
 use crate::engine::view::Role;
 
 /// Bytes kept of a customer turn's element, to put it back.
@@ -96,6 +98,8 @@ pub fn transfer(
         delegated: delegated(seen.arguments),
         boundary: None,
         put_back: Vec::new(),
+        turn: log.customer_turns().next_back().map(str::to_owned),
+        results: 0,
         expires: at.now.plus_ms(at.policy.pending_ms),
     }
 }
@@ -146,7 +150,7 @@ fn with_log(
     agent_fit: Fit,
     at: Circumstances<'_>,
 ) -> Decision {
-    let Some(agent) = run.admit(&reading.print) else {
+    let Some(agent) = run.admit(&reading.print, &reading.introduction()) else {
         return Decision::forward(Pass::AgentUnclear, Some(run), false);
     };
     learn_list(&mut log, reading, &run, at);
@@ -154,6 +158,10 @@ fn with_log(
     note_turns(&mut run, &log, reading, &voices, at.body);
     let whole = run.whole && !log.cut;
     let turns = [run.opening.clone(), run.latest.clone()];
+    let hops = run.since_turn().count() as u32 + 1;
+    let budget = at.policy.allowance.left(run.spent, hops, run.begun);
+    let lifted = run.ledger.lift(log.customer_turns());
+    let ledger = run.ledger.clone();
     let Some(place) = run.transfers.iter().rposition(|transfer| transfer.record.hop == hop) else {
         return Decision::forward(Pass::NotReceiver, Some(run), true);
     };
@@ -163,6 +171,14 @@ fn with_log(
         return Decision::forward(Pass::NoContract, Some(run), true);
     }
     let end = set_boundary(transfer, reading);
+    transfer.results = log.results();
+    transfer.record.budget = budget;
+    for text in lifted {
+        let place: String = text.chars().take(80).collect();
+        let what = "the customer took it back";
+        transfer.record.findings.push(Finding::new(Code::ConstraintLifted, place, what));
+    }
+    compose::carry(&mut transfer.record, &ledger, &log, whole, at.policy);
     compose::complete(&mut transfer.record, &log, whole, &Receiver::of(&reading.view), at.policy);
     let rebuilt = fill(transfer, reading, &voices, end, sender.as_ref(), at);
     transfer.put_back = match rebuilt.lacks {
@@ -175,7 +191,7 @@ fn with_log(
     transfer.receiver = Some(agent);
     transfer.fit = agent_fit;
     let findings = transfer.record.findings.clone();
-    move_custody(&mut run, place, agent, hop);
+    move_custody(&mut run, place, agent, hop, at.now);
     Decision {
         action: Action::Rewrite(Box::new(rebuilt.with(text, &put_back))),
         run: Some(run),
@@ -268,7 +284,7 @@ fn freeze(transfer: &mut Transfer, rebuilt: &Rebuilt) -> String {
 }
 
 /// The receiver holds the run from now on.
-fn move_custody(run: &mut Run, place: usize, agent: usize, hop: u32) {
+fn move_custody(run: &mut Run, place: usize, agent: usize, hop: u32, now: Timestamp) {
     let transfer = &run.transfers[place];
     let (to, from, sender) =
         (transfer.record.to_agent.clone(), transfer.record.from_agent.clone(), transfer.sender);
@@ -280,11 +296,11 @@ fn move_custody(run: &mut Run, place: usize, agent: usize, hop: u32) {
     for other in run.transfers.iter_mut().filter(|other| other.record.state == State::Pending) {
         other.record.state = State::Expired;
     }
-    let holder = Some(Holder { agent, hop });
-    if run.holder != holder {
+    if run.holder.is_none_or(|holder| (holder.agent, holder.hop) != (agent, hop)) {
         run.hops += 1;
-        run.holder = holder;
+        run.holder = Some(Holder { agent, hop, seen: now, replies: 0 });
     }
+    run.ledger.settle(&run.transfers[place].record);
 }
 
 /// Keeps the opening and the last customer turn as the bytes first seen.

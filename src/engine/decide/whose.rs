@@ -110,6 +110,9 @@ fn fit(
             return if run.is_named(index, to) { Fit::Named } else { Fit::None };
         }
         // Known, but by no name: an earlier agent that comes back has to show that it is meant.
+        if run.is_named(index, to) {
+            return Fit::Named;
+        }
         let lists_others = reading.offers.iter().any(|offer| offer.to != Offered::Open);
         if !lists_others && !tail && !reading.calls_itself(to) {
             return Fit::None;

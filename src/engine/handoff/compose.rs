@@ -2,11 +2,12 @@
 //! and verified when the transfer is seen; made whole by rules when the
 //! receiver takes it up, since only then its tools are known.
 
-use super::contract::{self, By, Claim, Constraint, Handoff, Line, Scope, StatedBy};
+use super::contract::{self, By, Claim, Constraint, Handoff, Line, Scope, StatedBy, plain, same};
 use super::derive::{self, Room, Wants};
 use super::evidence::Evidence;
 use super::transcript::Form;
 use super::verify::{Age, Fact, Outcome, verify};
+use crate::engine::custody::ledger::{Ledger, is_same_key};
 use crate::engine::custody::log::Log;
 use crate::engine::event::{Code, Finding};
 use crate::engine::policy::{Contract, Policy};
@@ -39,7 +40,7 @@ pub fn compose(arguments: &str, log: &Log, whole: bool, policy: &Policy, now: Ti
     if origin == Origin::Declared {
         findings.extend(contract::judge(&handoff));
     }
-    bind(&mut handoff, log);
+    bind(&mut handoff, log, &policy.rules);
     // What stays behind is an empty list where the sender said *none*.
     let claims = handoff.established.as_mut().map(std::mem::take).unwrap_or_default();
     let facts = if claims.is_empty() {
@@ -51,20 +52,45 @@ pub fn compose(arguments: &str, log: &Log, whole: bool, policy: &Policy, now: Ti
     Composed { origin, handoff, facts, findings }
 }
 
-/// A constraint binds where the customer is quoted with it, word for word.
-fn bind(handoff: &mut Handoff, log: &Log) {
+/// A constraint binds where the customer is quoted with it, word for word, or the operator's rules have it.
+fn bind(handoff: &mut Handoff, log: &Log, rules: &[String]) {
     for constraint in handoff.constraints.iter_mut().flatten() {
         let words = plain(&constraint.text);
-        constraint.binds = constraint.stated_by == Some(StatedBy::Customer)
-            && !words.is_empty()
-            && log.customer_turns().any(|turn| plain(turn).contains(&words));
+        let quoted = || log.customer_turns().any(|turn| plain(turn).contains(&words));
+        if rules.iter().any(|rule| same(rule, &constraint.text)) {
+            constraint.stated_by = Some(StatedBy::Policy);
+            constraint.binds = true;
+        } else {
+            constraint.binds =
+                constraint.stated_by == Some(StatedBy::Customer) && !words.is_empty() && quoted();
+        }
     }
 }
 
-/// A text in lower case with single spaces, without the mark at its end.
-fn plain(text: &str) -> String {
-    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    words.join(" ").trim_end_matches(['.', '!']).to_owned()
+/// Adds to a record what the run settled before, and the operator's own rules. Carried facts are checked
+/// against what has happened since: what no longer holds is not carried.
+pub fn carry(record: &mut Record, ledger: &Ledger, log: &Log, whole: bool, policy: &Policy) {
+    ledger.carry(&mut record.handoff);
+    for rule in &policy.rules {
+        let constraints = record.handoff.constraints.get_or_insert_default();
+        if !constraints.iter().any(|known| same(&known.text, rule)) {
+            constraints.push(Constraint {
+                text: rule.clone(),
+                scope: Scope::Run,
+                stated_by: Some(StatedBy::Policy),
+                binds: true,
+                by: By::Policy,
+            });
+        }
+    }
+    let unsaid =
+        ledger.facts().iter().filter(|fact| !record.facts.iter().any(|said| is_same_key(said, fact)));
+    let claims: Vec<Claim> = unsaid.map(|fact| Claim { by: By::Carried, ..fact.claim.clone() }).collect();
+    if !claims.is_empty() {
+        let evidence = Evidence::index(log.happenings(), whole);
+        let facts = verify(claims, &evidence, &policy.freshness, record.at);
+        record.facts.extend(facts.into_iter().filter(|fact| fact.outcome.holds()));
+    }
 }
 
 /// What the receiver's first request shows of it.
@@ -111,7 +137,10 @@ pub fn complete(record: &mut Record, log: &Log, whole: bool, receiver: &Receiver
     }
     let constraints = &mut record.handoff.constraints;
     for text in derive::limits(log.customer_turns()) {
-        if !constraints.iter().flatten().any(|known| plain(&known.text) == plain(text)) {
+        if derive::is_lifted(text, log.customer_turns()) {
+            continue;
+        }
+        if !constraints.iter().flatten().any(|known| same(&known.text, text)) {
             constraints.get_or_insert_default().push(Constraint {
                 text: text.to_owned(),
                 scope: Scope::Run,

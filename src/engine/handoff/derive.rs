@@ -3,12 +3,14 @@
 
 mod actions;
 mod facts;
+mod lifts;
 mod limits;
 mod said;
 mod wants;
 
 pub use actions::{actions, tried};
 pub use facts::facts;
+pub use lifts::is_lifted;
 pub use limits::limits;
 pub use said::said;
 pub use wants::Wants;

@@ -41,6 +41,15 @@ impl Desk {
         records
     }
 
+    /// The code with which a request is refused, if it is.
+    async fn verdict(&self, body: &Value) -> Option<&'static str> {
+        self.clock.advance_ms(1_000);
+        match self.inspector.request(&head("Bearer one"), &Bytes::from(body.to_string())).await.0 {
+            Verdict::Refuse(refusal) => Some(refusal.code),
+            Verdict::Forward | Verdict::Rewrite(_) => None,
+        }
+    }
+
     /// Sends a request and gives what upstream gets; upstream answers with `reply`.
     async fn send(&self, body: &Value, reply: &Value) -> Value {
         self.send_as("Bearer one", body, reply).await
@@ -541,4 +550,165 @@ proptest::proptest! {
         has_brief(&once, &instructions);
         proptest::prop_assert_eq!(twice, once);
     }
+}
+
+const RULES: &[(&str, &str)] = &[("SEAM_ENFORCE", "custody,budget")];
+
+/// A team in which everybody can pass the run to everybody, by full history.
+struct Team {
+    desk: Desk,
+    list: Vec<Value>,
+    calls: usize,
+}
+
+impl Team {
+    const AGENTS: [&'static str; 4] = ["intake", "workshop", "billing", "parts"];
+
+    async fn new(settings: &[(&str, &str)]) -> Team {
+        Team { desk: Desk::with(settings), list: vec![opening()], calls: 0 }
+    }
+
+    fn request(&self, agent: &str) -> Value {
+        let tools: Vec<Value> = Team::AGENTS
+            .iter()
+            .filter(|other| **other != agent)
+            .map(|other| tool(&format!("transfer_to_{other}"), &[]))
+            .chain([tool(&format!("{agent}_look_up"), &["id"])])
+            .collect();
+        let instructions = format!("You are the {agent} agent of a garage.");
+        request(&[&[system(&instructions)][..], &self.list].concat(), &tools)
+    }
+
+    /// The agent answers with `reply`, which joins the list. Gives what upstream got.
+    async fn turn(&mut self, agent: &str, reply: Value) -> Value {
+        let got = self.desk.send(&self.request(agent), &reply).await;
+        self.list.push(reply);
+        got
+    }
+
+    async fn pass(&mut self, from: &str, to: &str) -> Value {
+        self.calls += 1;
+        let id = format!("t{}", self.calls);
+        let got = self.turn(from, calls(&id, &format!("transfer_to_{to}"), &json!({}))).await;
+        self.list.push(result(&id, &format!("Successfully transferred to {to}")));
+        got
+    }
+
+    async fn look_up(&mut self, agent: &str, found: &str) {
+        self.calls += 1;
+        let id = format!("k{}", self.calls);
+        self.turn(agent, calls(&id, &format!("{agent}_look_up"), &json!({"id": self.calls}))).await;
+        self.list.push(result(&id, found));
+    }
+
+    /// The codes that were found so far, with how often.
+    fn found(&self, code: Code) -> u64 {
+        self.desk.inspector.inner.telemetry.findings(code)
+    }
+}
+
+#[tokio::test]
+async fn agents_that_bounce_without_a_word_of_the_customer_are_found_out() {
+    let mut team = Team::new(&[]).await;
+    team.look_up("intake", r#"{"booking":"bk_1"}"#).await;
+    let round = ["intake", "workshop", "billing", "parts"];
+    for n in 0..14 {
+        team.pass(round[n % 4], round[(n + 1) % 4]).await;
+    }
+    assert!(team.found(Code::Visited) >= 9, "{}", team.found(Code::Visited));
+    assert!(team.found(Code::HopLimit) >= 1);
+}
+
+#[tokio::test]
+async fn a_return_with_something_new_and_a_chat_of_many_turns_are_not() {
+    let mut team = Team::new(&[]).await;
+    team.pass("intake", "workshop").await;
+    team.look_up("workshop", r#"{"job":"jb_1"}"#).await;
+    team.pass("workshop", "intake").await;
+    for n in 0..40 {
+        let (from, to) = if n % 2 == 0 { ("intake", "workshop") } else { ("workshop", "intake") };
+        team.list.push(user(&format!("And number {n}?")));
+        team.pass(from, to).await;
+        team.turn(to, says(&format!("Number {n} is fine."))).await;
+    }
+    for code in [Code::Visited, Code::HopLimit, Code::SelfTransfer, Code::UnknownDestination, Code::NotHolder]
+    {
+        assert_eq!(team.found(code), 0, "{}", code.name());
+    }
+}
+
+#[tokio::test]
+async fn a_constraint_that_every_sender_forgets_stands_in_the_last_brief_once() {
+    let mut team = Team::new(&[]).await;
+    let mut brief = String::new();
+    for (from, to) in
+        [("intake", "workshop"), ("workshop", "billing"), ("billing", "parts"), ("parts", "intake")]
+    {
+        team.look_up(from, &format!(r#"{{"{from}_ref":"{from}_77"}}"#)).await;
+        team.pass(from, to).await;
+        brief = has_brief(&team.turn(to, says("One moment.")).await, "You are the");
+    }
+    assert_eq!(brief.matches("Never call me before noon").count(), 2, "objective and constraint: {brief}");
+    assert!(brief.contains("intake_77") && brief.contains("parts_77"), "{brief}");
+}
+
+#[tokio::test]
+async fn what_the_customer_takes_back_is_no_longer_carried() {
+    let mut team = Team::new(&[]).await;
+    team.pass("intake", "workshop").await;
+    team.turn("workshop", says("When can we reach you?")).await;
+    team.list.push(user("You can call me before noon after all."));
+    team.pass("workshop", "billing").await;
+    let brief = has_brief(&team.turn("billing", says("Thanks.")).await, "You are the");
+    let constraint = brief.lines().find(|line| line.starts_with("- ") && line.contains("Never call me"));
+    assert_eq!(constraint, None, "{brief}");
+}
+
+#[tokio::test]
+async fn a_former_holder_that_goes_on_is_refused_where_custody_is_enforced() {
+    let mut team = Team::new(RULES).await;
+    team.look_up("intake", r#"{"booking":"bk_1"}"#).await;
+    team.pass("intake", "workshop").await;
+    team.turn("workshop", says("I am on it.")).await;
+    assert_eq!(team.desk.verdict(&team.request("intake")).await, Some("seam_not_holder"));
+    assert_eq!(team.found(Code::NotHolder), 1);
+    // The customer speaks, and the client lets the desk answer: custody follows.
+    team.list.push(user("Hello? Is the desk there?"));
+    assert_eq!(team.desk.verdict(&team.request("intake")).await, None);
+    assert_eq!(team.found(Code::Rerouted), 1);
+}
+
+#[tokio::test]
+async fn a_holder_that_is_silent_for_half_an_hour_has_lost_the_run() {
+    let mut team = Team::new(RULES).await;
+    team.pass("intake", "workshop").await;
+    team.turn("workshop", says("I am on it.")).await;
+    team.desk.clock.advance_ms(31 * 60 * 1000);
+    assert_eq!(team.desk.verdict(&team.request("intake")).await, None);
+    assert_eq!(team.found(Code::Rerouted), 1);
+}
+
+#[tokio::test]
+async fn a_receiver_whose_first_reply_gives_the_run_back_declines() {
+    let mut team = Team::new(&[]).await;
+    team.look_up("intake", r#"{"booking":"bk_1"}"#).await;
+    team.pass("intake", "workshop").await;
+    // The sender's name comes from its own transfer back to it.
+    team.pass("workshop", "intake").await;
+    has_brief(&team.turn("intake", says("Then I help you myself.")).await, "You are the intake");
+    let ids: Vec<String> = (0..20).map(|n| fresh("seed", n)).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let states: Vec<_> = team.desk.records(&ids).await.into_iter().map(|record| record.state).collect();
+    assert_eq!(states[..1], [crate::engine::record::State::Declined], "{states:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_has_spent_what_it_may_is_refused_where_the_budget_is_enforced() {
+    let settings = [RULES[0], ("SEAM_BUDGET_TOKENS", "5")];
+    let mut team = Team::new(&settings).await;
+    team.pass("intake", "workshop").await;
+    let got = team.turn("workshop", says("I am on it.")).await;
+    assert!(has_brief(&got, "You are the").contains("tokens"), "the budget stands in the brief");
+    team.turn("workshop", says("Still on it.")).await;
+    assert_eq!(team.desk.verdict(&team.request("workshop")).await, Some("seam_budget_exceeded"));
 }

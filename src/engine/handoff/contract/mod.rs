@@ -215,3 +215,14 @@ impl Handoff {
         self.established.is_some() || fields.into_iter().filter(|said| *said).count() >= 3
     }
 }
+
+/// Whether two lines say the same: spaces, case and the mark at the end aside.
+pub fn same(a: &str, b: &str) -> bool {
+    plain(a) == plain(b)
+}
+
+/// A line in lower case with single spaces, without the mark at its end.
+pub fn plain(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    words.join(" ").trim_end_matches(['.', '!', ';', ',']).to_owned()
+}
