@@ -276,7 +276,7 @@ pub const PRICES: Kind<Prices> = Kind {
         Prices::parse(&text).map_err(|problems| problems.join("; "))
     },
     expected: "the path of a file with a line `model-pattern input cached output` a model, prices of a million tokens",
-    example: "/etc/seam/prices.conf",
+    example: "config/prices.example.conf",
 };
 
 /// The operator's own rules in a file, one a line.
@@ -288,7 +288,7 @@ pub const RULES: Kind<Vec<String>> = Kind {
         if rules.len() > 20 { Err("more than 20 rules".into()) } else { Ok(rules) }
     },
     expected: "the path of a file with one rule a line, at most 20",
-    example: "/etc/seam/policy.txt",
+    example: "config/policy.example.txt",
 };
 
 /// The store.
