@@ -3,6 +3,7 @@
 pub mod docs;
 pub mod parse;
 pub mod problems;
+pub mod profiles;
 pub mod source;
 pub mod vars;
 
@@ -18,6 +19,7 @@ pub use source::{Environment, Source};
 use crate::engine::custody::budget::Prices;
 use crate::engine::handoff::freshness::Freshness;
 use crate::engine::policy::Enforce;
+use crate::engine::profile::Profile;
 use vars::{Entry, Fallback, Var};
 
 /// What the name of every variable begins with.
@@ -35,6 +37,7 @@ pub struct Config {
     pub admin_listen: SocketAddr,
     pub upstream_ca: Roots,
     pub http2: Http2,
+    pub profile: Profile,
     pub mode: Mode,
     pub contract: Contract,
     pub freshness: Freshness,
@@ -199,6 +202,7 @@ impl Given {
             admin_listen: self.value(&vars::ADMIN_LISTEN)?,
             upstream_ca: self.value(&vars::UPSTREAM_CA)?,
             http2: self.value(&vars::HTTP2)?,
+            profile: self.value(&vars::PROFILE)?,
             mode: self.value(&vars::MODE)?,
             contract: self.value(&vars::CONTRACT)?,
             freshness: self.optional(&vars::FRESHNESS)?.unwrap_or_else(Freshness::builtin),

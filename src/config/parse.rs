@@ -12,6 +12,7 @@ use http::uri::{Authority, Uri};
 use crate::engine::custody::budget::{self, Prices};
 use crate::engine::handoff::freshness::Freshness;
 use crate::engine::policy::Enforce;
+use crate::engine::profile::Profile;
 
 /// One way to write a value: how it is read, and how to tell a person.
 #[derive(Debug)]
@@ -211,6 +212,14 @@ pub const CONTRACT: Kind<Contract> = Kind {
     },
     expected: "read or derive",
     example: "derive",
+};
+
+/// What the server behind Seam wants of a list.
+pub const PROFILE: Kind<Profile> = Kind {
+    parse: super::profiles::named,
+    expected: "openai, azure, vllm, llama.cpp, ollama, mistral, gemini-compat, anthropic-compat, \
+               strict-alternation, no-system-role, deepseek, openrouter or the path of a .toml file like those of config/profiles",
+    example: "vllm",
 };
 
 /// The transcript filter.

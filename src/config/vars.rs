@@ -10,6 +10,7 @@ use super::parse::{self, Kind};
 use crate::engine::custody::budget::Prices;
 use crate::engine::handoff::freshness::Freshness;
 use crate::engine::policy::Enforce;
+use crate::engine::profile::Profile;
 
 /// A variable and how its value is read.
 #[derive(Debug)]
@@ -183,6 +184,16 @@ pub static HTTP2: Var<parse::Http2> = Var::new(
     "Whether HTTP/2 is offered to an https upstream.",
 )
 .because("The upstream chooses; off is for endpoints whose HTTP/2 is at fault.");
+
+/// What the server behind Seam wants of a list.
+pub static PROFILE: Var<Profile> = Var::new(
+    "SEAM_PROFILE",
+    Network,
+    parse::PROFILE,
+    Is("openai"),
+    "Which server is behind Seam, where it wants more of a rebuilt list than others: see docs/profiles.md. What every server wants is done for all.",
+)
+.because("The reference wants nothing that is not done anyway.");
 
 /// What Seam may do to bytes.
 pub static MODE: Var<parse::Mode> = Var::new(
@@ -550,6 +561,7 @@ pub static ALL: &[&dyn Setting] = &[
     &ADMIN_LISTEN,
     &UPSTREAM_CA,
     &HTTP2,
+    &PROFILE,
     &MODE,
     &CONTRACT,
     &FRESHNESS,

@@ -5,6 +5,7 @@ use super::custody::judge::Limits;
 use super::handoff::detect::Naming;
 use super::handoff::freshness::Freshness;
 use super::handoff::transcript;
+use super::profile::Profile;
 
 /// How much is asked of a contract; each includes the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +38,8 @@ pub struct Policy {
     pub naming: Naming,
     /// What travels behind the brief.
     pub transcript: transcript::Policy,
+    /// What the server behind Seam wants of a list.
+    pub profile: Profile,
     /// How long facts stay good.
     pub freshness: Freshness,
     /// Milliseconds that a transfer waits for its receiver.

@@ -110,7 +110,12 @@ impl Lookup {
 pub fn reading<'b>(view: View<'b>, naming: &'b Naming, agent: Option<&str>) -> Reading<'b> {
     let leading = view.leading_system();
     let system = view.items[..leading].iter().map(|item| item.text.as_ref()).collect::<Vec<_>>().join("\n");
-    let briefed = brief::hash_in(&system).is_some();
+    // Without a role for instructions they open the first turn; with one, a customer cannot speak for Seam.
+    let opening = view.items.first().filter(|item| item.role == Role::User);
+    let briefed = brief::hash_in(&system).is_some()
+        || opening.is_some_and(|item| {
+            brief::hash_in(&item.text).is_some() || brief::ahead_in(&item.text).is_some()
+        });
     let print = Fingerprint::new(&system, view.tools.iter().map(|tool| tool.name.as_ref()), agent);
     let offers = naming.offers(&view.tools);
     let results = pair(&view.items);

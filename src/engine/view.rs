@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::profile::Profile;
+
 /// A range of bytes in the request body.
 pub type Span = Range<usize>;
 
@@ -184,6 +186,8 @@ pub struct Plan {
     pub parameters: Vec<(usize, String)>,
     /// Calls that get other arguments.
     pub arguments: Vec<Arguments>,
+    /// What the server wants of the list.
+    pub profile: Profile,
 }
 
 /// Other arguments for a call in the list.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use seam::config::profiles;
 use seam::engine::event::Code;
 
 #[track_caller]
@@ -13,6 +14,32 @@ fn check(file: &str, expected: &str) {
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(written == expected, "{file} is not what the code says; write it anew with UPDATE_DOCS=1");
+}
+
+#[test]
+fn the_docs_say_what_every_profile_chooses_and_why() {
+    let mut page = String::from(
+        "# Profiles: what servers want of a list\n\n\
+         An OpenAI-compatible endpoint is not one thing. What every server wants of a rebuilt list is done for all: one \
+         system-type message first in the role and the form that the client used, pairs whole and side by side, a customer's \
+         turn among them, nothing of another agent's at the end, every kept message with the bytes that it had. What only some \
+         want is a profile, `SEAM_PROFILE`. It changes requests that Seam rebuilds anyway and no other.\n\n\
+         A profile is a file like those of `config/profiles/`, from which this page is made. The path of one of your own serves \
+         as well.\n",
+    );
+    for (name, text) in profiles::ALL {
+        let document = profiles::Document::read(text).expect(name);
+        write!(page, "\n## `{name}`\n\n{}\n\n", document.about).expect("a string takes all");
+        for told in document.told() {
+            let (about, reason, source) = (told.about, told.reason, told.source);
+            writeln!(page, "- **{about}**: {reason} ([source]({source}))").expect("a string takes all");
+        }
+        for note in &document.notes {
+            writeln!(page, "- {} ([source]({}))", note.what, note.source).expect("a string takes all");
+        }
+        writeln!(page, "- Its streams: {}.", document.streams).expect("a string takes all");
+    }
+    check("docs/profiles.md", &page);
 }
 
 #[test]

@@ -148,7 +148,7 @@ pub fn rebuild(
         Lacks::Nothing
     };
     Rebuilt {
-        plan: Plan { brief_after, keep, ..Plan::default() },
+        plan: Plan { brief_after, keep, profile: policy.profile, ..Plan::default() },
         ends,
         lacks,
         parting: filtered.parting,

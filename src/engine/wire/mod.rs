@@ -5,6 +5,7 @@ mod captures;
 mod chat;
 mod chat_chunk;
 mod chat_edit;
+mod chat_fit;
 mod chat_reply;
 mod chat_stream;
 mod edit;
@@ -26,6 +27,7 @@ use bytes::Bytes;
 pub use nested::{NestedCall, nested_calls};
 pub use tools::takes_parameters;
 
+use super::profile::Standing;
 use super::reply::{Reply, Seen};
 use super::view::{Dialect, Plan, View};
 
@@ -86,6 +88,30 @@ pub fn read(body: &[u8], dialect: Dialect) -> Result<View<'_>, Unreadable> {
 /// the plan does not name stays as it is; the plan that changes nothing gives
 /// the same bytes.
 pub fn apply(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
+    let fitted = match view.dialect {
+        Dialect::Chat if !plan.profile.is_plain() => fitted(body, view, plan),
+        // One upstream alone speaks this dialect in earnest, and it is the reference.
+        Dialect::Chat | Dialect::Responses => None,
+    };
+    fitted.unwrap_or_else(|| spliced(body, view, plan))
+}
+
+/// The same for a server that wants more of a list than others: the list is written, read again as it stands,
+/// and laid out. None where that cannot be done.
+fn fitted(body: &[u8], view: &View<'_>, plan: &Plan) -> Option<Bytes> {
+    // Where standing instructions move, the brief goes where they go.
+    let moves = plan.profile.system != Standing::AsSent;
+    let list = if moves {
+        spliced(body, view, &Plan { brief: None, ..plan.clone() })
+    } else {
+        spliced(body, view, plan)
+    };
+    let text = std::str::from_utf8(&list).ok()?;
+    let brief = plan.brief.as_deref().filter(|_| moves);
+    chat_fit::fit(text, &chat::read(text).ok()?, plan.profile, brief).ok().map(Bytes::from)
+}
+
+fn spliced(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {
     let mut edits = match view.dialect {
         Dialect::Chat => chat_edit::edits(body, view, plan),
         Dialect::Responses => responses_edit::edits(body, view, plan),

@@ -100,6 +100,12 @@ pub fn find(system_text: &str) -> Option<Found<'_>> {
     (hash == hash_of(body)).then(|| Found { before: before.trim_end(), brief, hash })
 }
 
+/// The brief that stands ahead of a user's words in one text, where there is no role for instructions.
+pub fn ahead_in(text: &str) -> Option<Found<'_>> {
+    let ends = text.match_indices(CLOSING).map(|(at, _)| at + CLOSING.len()).take(8);
+    ends.filter(|&end| text[end..].starts_with('\n')).find_map(|end| find(&text[..end]))
+}
+
 /// The hash of the brief in which a system text ends.
 pub fn hash_in(system_text: &str) -> Option<&str> {
     find(system_text).map(|found| found.hash)

@@ -1,0 +1,111 @@
+//! What a server wants of a list beyond what every server wants, as choices.
+//! What is right everywhere is no choice and stands in the rebuild itself.
+
+use serde::Deserialize;
+
+/// One server's choices. The default asks for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Where standing instructions stand.
+    pub system: Standing,
+    /// How the role `developer` is written.
+    pub developer: Developer,
+    /// How content is written.
+    pub content: Content,
+    /// How call ids are written.
+    pub ids: Ids,
+    /// What becomes of neighbours in one role.
+    pub neighbours: Neighbours,
+    /// Who may speak behind a result.
+    pub after_result: AfterResult,
+    /// Who opens the conversation.
+    pub opening: Opening,
+}
+
+impl Profile {
+    /// Whether it asks for nothing.
+    pub fn is_plain(&self) -> bool {
+        *self == Profile::default()
+    }
+}
+
+/// Where standing instructions stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Where the client put them; the brief ends the last of the leading ones.
+    #[default]
+    AsSent,
+    /// In one message, the first; later ones are folded into it in order, the brief ends it.
+    OneFirst,
+    /// In the first user turn, ahead of its words: there is no role for them.
+    InUserTurn,
+}
+
+/// How the role `developer` is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Developer {
+    /// As the client wrote it.
+    #[default]
+    AsSent,
+    /// As `system`.
+    AsSystem,
+}
+
+/// How content is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// In the client's form.
+    #[default]
+    AsSent,
+    /// As one string wherever it is text alone; an empty one where there is none.
+    String,
+}
+
+/// How call ids are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ids {
+    /// As the client wrote them.
+    #[default]
+    AsSent,
+    /// As nine letters or digits, the same on both sides of a pair.
+    Nine,
+}
+
+/// What becomes of neighbours in one role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Neighbours {
+    /// They stay two messages.
+    #[default]
+    AsSent,
+    /// An agent's text ahead of a message with calls becomes that message's text.
+    JoinCalls,
+    /// They become one message, their texts apart by a line.
+    Join,
+}
+
+/// Who may speak behind a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterResult {
+    /// Anybody.
+    #[default]
+    Anybody,
+    /// Only the model's side: one neutral message of it stands ahead of a user's.
+    Assistant,
+}
+
+/// Who opens the conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Opening {
+    /// Anybody.
+    #[default]
+    Anybody,
+    /// Only the user's side: one neutral message of it stands ahead of an agent's.
+    User,
+}
