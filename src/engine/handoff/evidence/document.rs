@@ -1,8 +1,10 @@
 //! One result as a tree of values in the order of its text.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use super::keys::KeyId;
+use super::lookup::{LARGE, Lookup};
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +53,19 @@ pub(crate) struct Document {
     pub(crate) bounded: bool,
     /// Where the result as it came ends in `text`.
     pub(crate) own: usize,
+    lookup: OnceLock<Lookup>,
 }
 
 impl Document {
+    pub(crate) fn new(text: String, own: usize, nodes: Vec<Node>, bounded: bool) -> Document {
+        Document { text, nodes, bounded, own, lookup: OnceLock::new() }
+    }
+
+    /// The places of keys and values, for a large result.
+    pub(crate) fn lookup(&self) -> Option<&Lookup> {
+        (self.nodes.len() > LARGE).then(|| self.lookup.get_or_init(|| Lookup::of(self)))
+    }
+
     pub(crate) fn node(&self, index: u32) -> &Node {
         &self.nodes[index as usize]
     }

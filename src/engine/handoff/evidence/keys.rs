@@ -39,18 +39,20 @@ pub(crate) struct Key {
     pub(crate) class: Class,
     /// How many of the words say what is named: `order_id` has one, `id` none.
     pub(crate) stem: usize,
+    /// The hash of the last word's singular: `order` of `past_orders`.
+    pub(crate) last: u64,
+    /// The same of the last word of what is named: `order` of `order_id`; 0 where nothing says it.
+    pub(crate) stem_last: u64,
 }
 
 impl Key {
     fn new(text: &str) -> Key {
         let words = Words::of(text);
         let (class, stem) = classify(&words);
-        Key { text: text.into(), words, class, stem }
-    }
-
-    /// The kind of record that an identifying key names, e.g. `order` of `order_id`; empty if it does not say.
-    pub(crate) fn stem_text(&self) -> &str {
-        self.words.window(0..self.stem)
+        let at =
+            |place: Option<usize>| place.map_or(0, |place| fold::hash(&fold::singular(words.word(place))));
+        let (last, stem_last) = (at(words.len().checked_sub(1)), at(stem.checked_sub(1)));
+        Key { text: text.into(), words, class, stem, last, stem_last }
     }
 
     /// The last word of the kind of record that the key names.
@@ -118,6 +120,8 @@ pub(crate) struct Keys {
 }
 
 const RECENT: usize = 256;
+/// An index has at most this many keys; values under further ones are values without a key.
+const KEYS: usize = 50_000;
 
 impl Default for Keys {
     fn default() -> Self {
@@ -132,6 +136,7 @@ impl Default for Keys {
 
 impl Keys {
     /// The number of the key `text`.
+    #[inline(always)]
     pub(crate) fn intern(&mut self, text: &str) -> KeyId {
         let slot = slot(text);
         let recent = self.recent[slot];
@@ -143,7 +148,11 @@ impl Keys {
         id
     }
 
+    #[cold]
     fn insert(&mut self, text: &str) -> KeyId {
+        if self.keys.len() >= KEYS {
+            return KeyId::NONE;
+        }
         let id = KeyId(self.keys.len() as u32);
         let key = Key::new(text);
         self.by_words.entry(fold::hash(&key.words.text)).or_default().push(id);
@@ -184,7 +193,7 @@ mod tests {
 
     fn check(key: &str, class: Class, stem: &str) {
         let key = Key::new(key);
-        assert_eq!((key.class, key.stem_text()), (class, stem), "{}", key.text);
+        assert_eq!((key.class, key.words.window(0..key.stem)), (class, stem), "{}", key.text);
     }
 
     #[test]

@@ -8,21 +8,24 @@
 mod document;
 mod keys;
 mod leaf;
+mod lookup;
 mod read;
 mod records;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 
 pub use document::Kind;
 pub use leaf::{Leaf, RecordName};
 
 pub(crate) use document::Document;
 pub(crate) use keys::{Class, KeyId, Keys};
+pub(crate) use lookup::LARGE;
 pub(crate) use read::{Limits, read};
 pub(crate) use records::{How, Records};
 
 use crate::engine::event::{Code, Finding};
-use crate::engine::handoff::value::fold::Words;
+use crate::engine::handoff::value::fold::{self, Words};
 use crate::engine::time::Timestamp;
 
 /// One thing that happened in the run, in order.
@@ -122,6 +125,35 @@ pub(crate) struct Posting {
     pub(crate) before: Option<u32>,
 }
 
+/// A hasher for what is hashed already. The seed is the id of the run's first call, which whoever
+/// writes a result cannot choose, so that names cannot be made to collide.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mixed(u64);
+
+impl BuildHasher for Mixed {
+    type Hasher = Mixed;
+
+    fn build_hasher(&self) -> Mixed {
+        *self
+    }
+}
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = fold::combine(self.0, value);
+    }
+}
+
 /// The index.
 #[derive(Debug, Default)]
 pub struct Evidence {
@@ -132,7 +164,7 @@ pub struct Evidence {
     by_id: HashMap<Box<str>, Vec<u32>>,
     pub(crate) keys: Keys,
     postings: Vec<Posting>,
-    by_name: HashMap<u64, u32>,
+    by_name: HashMap<u64, u32, Mixed>,
 }
 
 impl Evidence {
@@ -272,6 +304,9 @@ impl Evidence {
         as_of: Option<Timestamp>,
     ) {
         let index = self.calls.len() as u32;
+        if index == 0 {
+            self.by_name = HashMap::with_hasher(Mixed(fold::hash(id)));
+        }
         let tool = Words::of(name);
         let argument_limits = Limits { nodes: 2_000, ..Limits::DEFAULT };
         let arguments = read(arguments, &mut self.keys, argument_limits);
@@ -324,22 +359,25 @@ fn ended(document: &Document, result: Option<&str>, keys: &Keys) -> Ended {
     if text.is_empty() || empty {
         return Ended::Empty;
     }
-    let error = (0..document.nodes.len().min(64) as u32).any(|index| {
+    let says_so = |index: u32| {
         let node = document.node(index);
-        let depth_one = node.parent == core || node.parent == 0 || node.parent == 1;
-        depth_one
-            && match keys[node.key].words.text.as_str() {
-                "error" | "errors" | "exception" => {
-                    !matches!(node.kind, Kind::Null)
-                        && node.len > 0
-                        && !matches!(document.raw(index), "[]" | "{}" | "false")
-                }
-                "iserror" => matches!(document.raw(index), "true" | "True"),
-                "success" | "ok" => matches!(document.raw(index), "false" | "False"),
-                "status" => matches!(document.raw(index), "error" | "failed" | "failure"),
-                _ => false,
+        match keys[node.key].words.text.as_str() {
+            "error" | "errors" | "exception" => {
+                node.kind != Kind::Null
+                    && node.len > 0
+                    && !matches!(document.raw(index), "[]" | "{}" | "false")
             }
-    });
+            "iserror" => matches!(document.raw(index), "true" | "True"),
+            "success" | "ok" => matches!(document.raw(index), "false" | "False"),
+            "status" => matches!(document.raw(index), "error" | "failed" | "failure"),
+            _ => false,
+        }
+    };
+    // The result proper, and what is wrapped around it.
+    let error = [core, 0, 1]
+        .into_iter()
+        .filter(|top| (*top as usize) < document.nodes.len())
+        .any(|top| document.children(top).take(32).any(says_so));
     if error { Ended::Error } else { Ended::Ok }
 }
 

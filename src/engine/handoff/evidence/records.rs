@@ -118,7 +118,13 @@ impl Records {
 pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Words, keys: &Keys) -> Records {
     let mut finder = Finder {
         core: core(result, keys),
-        records: Records::default(),
+        records: Records {
+            records: Vec::with_capacity(8),
+            names: Vec::with_capacity(16),
+            slices: Vec::new(),
+            text: String::with_capacity(128),
+            by_hash: Vec::new(),
+        },
         wanted: wanted(arguments, keys),
         arguments,
         tool,
@@ -182,7 +188,7 @@ fn wanted(arguments: &Document, keys: &Keys) -> Vec<(u32, u64)> {
         .children(top)
         .filter(|child| matches!(arguments.node(*child).kind, Kind::Text | Kind::Number))
         .take(32)
-        .map(|child| (child, fold::hash(&Words::of(&arguments.value(child)).text)))
+        .map(|child| (child, fold::hash_of(&arguments.value(child))))
         .collect()
 }
 
@@ -271,8 +277,6 @@ impl Finder<'_> {
         let mut names: [Option<u32>; 4] = [None; 4];
         let mut named = 0;
         let mut day = None;
-        let mut like: Option<u32> = None;
-        let mut first: Option<u32> = None;
         let mut places = 0u32;
         for child in result.children(index).take(64) {
             let node = result.node(child);
@@ -292,10 +296,6 @@ impl Finder<'_> {
                     named += 1;
                 }
                 Class::Day => day = Some(child),
-                _ if node.kind == Kind::Text && !node.escaped => {
-                    like = like.or_else(|| is_identifier(result.raw(child)).then_some(child));
-                    first = first.or((places == 1).then_some(child));
-                }
                 _ => {}
             }
         }
@@ -305,7 +305,7 @@ impl Finder<'_> {
             // Without a field that says so, an element of a list is known by what looks like an identifier,
             // by a name, or by what it begins with; a whole result only by what was asked for.
             let asked = || {
-                let hash = |child: u32| fold::hash(&Words::of(&result.value(child)).text);
+                let hash = |child: u32| fold::hash_of(&result.value(child));
                 result.children(index).take(64).filter(|child| result.node(*child).kind == Kind::Text).find(
                     |child| {
                         is_identifier(result.raw(*child))
@@ -313,9 +313,14 @@ impl Finder<'_> {
                     },
                 )
             };
+            let texts =
+                || result.children(index).take(64).filter(|child| result.node(*child).kind == Kind::Text);
+            let like = || texts().find(|child| is_identifier(result.raw(*child)));
+            let first = || texts().next().filter(|child| *child == index + 1 && named == 0);
+            let short = |child: &u32| result.node(*child).len <= NAME_BYTES;
             let own = match (is_core, element) {
                 (true, _) => asked(),
-                (false, true) => like.or(if named == 0 { first } else { None }),
+                (false, true) => like().or_else(first).filter(short),
                 (false, false) => None,
             };
             best = own.map(|child| (child, 1));
@@ -328,7 +333,7 @@ impl Finder<'_> {
         let how = if best.is_some() || map_key { How::Own } else { How::Name };
         let series = best.is_none_or(|(child, _)| self.keys[result.node(child).key].class == Class::Number)
             && !map_key;
-        let day = day.filter(|_| series).map_or(0, |child| fold::hash(&Words::of(&result.value(child)).text));
+        let day = day.filter(|_| series).map_or(0, |child| fold::hash_of(&result.value(child)));
         self.records.records.push(Record { node: index, parent: around, how, day });
         if let Some((child, _)) = best {
             self.name(record, result.node(child).key, &result.value(child), child);
@@ -358,7 +363,7 @@ impl Finder<'_> {
         let mut score = 0;
         if key.stem == 0 {
             score += 8;
-        } else if fold::same_word(key.stem_word(), last_word(&self.keys[container].words)) {
+        } else if key.stem_last == self.keys[container].last {
             score += 12;
         }
         let top = object == self.core || result.node(object).parent == self.core;
@@ -366,7 +371,7 @@ impl Finder<'_> {
             score += 6;
         }
         if object == self.core {
-            let hash = fold::hash(&Words::of(&result.value(child)).text);
+            let hash = fold::hash_of(&result.value(child));
             if self.wanted.iter().any(|(_, wanted)| *wanted == hash) {
                 score += 4;
             }
@@ -404,7 +409,10 @@ impl Finder<'_> {
         if key.text.len() > NAME_BYTES as usize || key.class == Class::Wrapper {
             return false;
         }
-        if key.text.bytes().any(|b| b.is_ascii_digit()) && all_objects(result, node.parent) {
+        if !all_objects(result, node.parent) {
+            return false;
+        }
+        if key.text.bytes().any(|b| b.is_ascii_digit()) {
             return true;
         }
         let same = |child: u32| {
@@ -415,17 +423,16 @@ impl Finder<'_> {
     }
 
     fn name(&mut self, record: u32, key: KeyId, text: &str, node: u32) {
-        let start = self.records.text.len() as u32;
-        let words = Words::of(text);
-        if words.is_empty() {
+        let start = self.records.text.len();
+        fold::run_together(text, &mut self.records.text);
+        let len = self.records.text.len() - start;
+        let hash = fold::hash(&self.records.text[start..]);
+        let known = self.records.names.iter().rev().take_while(|name| name.record == record);
+        if len == 0 || known.into_iter().any(|name| name.hash == hash) {
+            self.records.text.truncate(start);
             return;
         }
-        let hash = fold::hash(&words.text);
-        if self.records.names_of(record).any(|name| name.hash == hash) {
-            return;
-        }
-        self.records.text.push_str(&words.text);
-        let len = words.text.len() as u32;
+        let (start, len) = (start as u32, len as u32);
         self.records.names.push(Name { hash, record, key, start, len, node });
     }
 
@@ -464,10 +471,6 @@ fn is_identifier(text: &str) -> bool {
         && bytes.iter().all(plain)
         && (letters && !day || digits >= 5 && digits == bytes.len())
         && !bytes.ends_with(b"%")
-}
-
-fn last_word(words: &Words) -> &str {
-    words.len().checked_sub(1).map_or("", |last| words.word(last))
 }
 
 /// Whether everything in a map is an object.

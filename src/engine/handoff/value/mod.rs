@@ -7,7 +7,7 @@ pub mod number;
 
 mod sought;
 
-pub(crate) use sought::{Match, Sought};
+pub(crate) use sought::{Match, Sketch, Sought};
 
 use crate::engine::handoff::evidence::Document;
 

@@ -19,6 +19,7 @@ pub(crate) enum Match {
 /// The value that is looked for.
 pub(crate) struct Sought<'v> {
     text: &'v str,
+    sketch: Sketch,
     forms: Forms,
     /// The value read as a list or object, where it is JSON of that kind.
     tree: Option<(Document, Keys)>,
@@ -57,6 +58,56 @@ impl Forms {
     }
 }
 
+/// What two spellings of one value have in common, cheap to tell.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sketch {
+    /// A hash of letters and digits, case left out.
+    pub(crate) letters: u64,
+    /// A hash of the digits, without zeros at either end; 0 without any but zeros.
+    pub(crate) amount: u64,
+    /// How many digits.
+    digits: u32,
+}
+
+impl Sketch {
+    pub(crate) fn of(text: &str) -> Sketch {
+        let mut sketch = Sketch::default();
+        let mut zeros = 0u32;
+        for byte in text.bytes() {
+            if !byte.is_ascii_alphanumeric() {
+                continue;
+            }
+            sketch.letters = step(sketch.letters, byte.to_ascii_lowercase());
+            if !byte.is_ascii_digit() {
+                continue;
+            }
+            sketch.digits += 1;
+            if byte == b'0' {
+                zeros += 1;
+                continue;
+            }
+            if sketch.amount != 0 {
+                for _ in 0..zeros {
+                    sketch.amount = step(sketch.amount, b'0');
+                }
+            }
+            zeros = 0;
+            sketch.amount = step(sketch.amount, byte);
+        }
+        sketch
+    }
+}
+
+/// Whether a text is spelled like `1.5e3`.
+fn is_scientific(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-' | b' ');
+    text.bytes().all(plain) && text.bytes().any(|b| matches!(b, b'e' | b'E'))
+}
+
+fn step(hash: u64, byte: u8) -> u64 {
+    (hash.rotate_left(5) ^ u64::from(byte)).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
 /// A list or object is compared up to this many elements.
 const ELEMENTS: usize = 512;
 
@@ -64,12 +115,17 @@ impl<'v> Sought<'v> {
     /// Prepares a value; `quoted` says that it was a JSON string.
     pub(crate) fn new(text: &'v str, quoted: bool) -> Sought<'v> {
         let tree = (!quoted || text.trim_start().starts_with(['[', '{'])).then_some(text).and_then(tree);
-        Sought { text, forms: Forms::of(text), tree }
+        Sought { text, sketch: Sketch::of(text), forms: Forms::of(text), tree }
     }
 
     /// Prepares a text.
     pub(crate) fn of_text(text: &'v str) -> Sought<'v> {
-        Sought { text, forms: Forms::of(text), tree: None }
+        Sought { text, sketch: Sketch::of(text), forms: Forms::of(text), tree: None }
+    }
+
+    /// What all spellings of the value have in common.
+    pub(crate) fn sketch(&self) -> Sketch {
+        self.sketch
     }
 
     /// The value as it was written.
@@ -82,10 +138,28 @@ impl<'v> Sought<'v> {
         if text == self.text {
             return Some(Match::Exact);
         }
-        if text.len() > self.text.len() * 4 + 32 {
+        if text.len() > self.text.len() * 4 + 32 || !self.may_be(text) {
             return None;
         }
         self.forms.same(&Forms::of(text)).then_some(Match::Rewritten)
+    }
+
+    /// Whether a text can be this value at all, told without reading it as anything.
+    fn may_be(&self, text: &str) -> bool {
+        if !text.is_ascii() || !self.text.is_ascii() {
+            return true;
+        }
+        let sketch = Sketch::of(text);
+        sketch.letters == self.sketch.letters
+            // The same amount has the same digits, up to zeros at its ends; noise has many of them.
+            || (self.forms.number.is_some()
+                && (sketch.amount == self.sketch.amount
+                    || sketch.digits.max(self.sketch.digits) >= 15
+                    || is_scientific(text)
+                    || is_scientific(self.text)))
+            || (!self.forms.moments.is_empty() && sketch.digits > 0)
+            || (self.forms.truth.is_some() && text.len() <= 7)
+            || (self.forms.nothing && text.len() <= 12)
     }
 
     /// Whether a node of a result holds this value.
@@ -283,4 +357,69 @@ fn same_words(text: &str, values: &[Cow<'_, str>]) -> bool {
         own.add(value);
     }
     !said.is_empty() && sorted(&said) == sorted(&own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::handoff::evidence::{Evidence, Happening};
+
+    /// Whether `said` is the value of `own`, the one field of a result.
+    fn check(said: &str, own: &str, expected: bool) {
+        let result = format!(r#"{{"in_stock":{own}}}"#);
+        let call =
+            Happening::Call { id: "c", name: "t", arguments: "{}", result: Some(&result), as_of: None };
+        let evidence = Evidence::index([call], true);
+        let document = &evidence.seen(0).result;
+        let node = document.children(1).next().expect("one field");
+        let text: Result<String, _> = serde_json::from_str(said);
+        let sought = text.as_ref().map_or_else(|_| Sought::new(said, false), |text| Sought::new(text, true));
+        assert_eq!(sought.matches(document, node, &evidence.keys).is_some(), expected, "{said} {own}");
+    }
+
+    #[test]
+    fn spelling_does_not_matter() {
+        for (said, own) in [
+            (r#""Open Stack""#, r#""open_stack""#),
+            (r#"" open  stack. ""#, r#""open-stack""#),
+            (r#""E\u2011Book""#, r#""e-book""#),
+            (r#""\uff11\uff12""#, "12"),
+            (r#""1.2e3""#, "1200"),
+            ("1200", r#""1,200.00 EUR""#),
+            (r##""L-7""##, r##""#L-7""##),
+            (r#""caf\u00e9""#, r#""cafe\u0301""#),
+            (r#""none""#, "null"),
+            (r#""in stock""#, "true"),
+            (r#""not in stock""#, "false"),
+            (r#""Yes""#, "true"),
+            ("false", r#""no""#),
+            (r#""c, a and b""#, r#"["a","b","c"]"#),
+            (r#"["c","a"]"#, r#"["a","c"]"#),
+            (r#""Ada Obi""#, r#"{"first":"Ada","last":"Obi"}"#),
+            (r#"{"last":"obi"}"#, r#"{"first":"Ada","last":"Obi"}"#),
+            ("[]", "[]"),
+        ] {
+            check(said, own, true);
+        }
+    }
+
+    #[test]
+    fn other_values_stay_others() {
+        for (said, own) in [
+            (r#""open""#, r#""open_stack""#),
+            ("12", "120"),
+            ("12", r#""1-2""#),
+            (r#""5 points""#, r#""-5 points""#),
+            (r#""in stock""#, "false"),
+            (r#""a and b""#, r#"["a","b","c"]"#),
+            (r#"["a"]"#, r#"["a","c"]"#),
+            (r#""Ada""#, r#"{"first":"Ada","last":"Obi"}"#),
+            (r#"{"last":"obi","age":4}"#, r#"{"first":"Ada","last":"Obi"}"#),
+            (r#""""#, r#""x""#),
+            ("null", "0"),
+            (r#""""#, "false"),
+        ] {
+            check(said, own, false);
+        }
+    }
 }

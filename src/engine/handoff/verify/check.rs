@@ -6,7 +6,7 @@ use super::resolve::{self, Resolved};
 use super::supersede::{self, Place};
 use super::{Outcome, prose, tell};
 use crate::engine::handoff::contract::Claim;
-use crate::engine::handoff::evidence::{Evidence, Kind};
+use crate::engine::handoff::evidence::{Evidence, Kind, LARGE};
 use crate::engine::handoff::value::{Match, Sought};
 
 /// What the check of one claim found.
@@ -281,8 +281,12 @@ fn stands(sought: &Sought<'_>, evidence: &Evidence, call: u32) -> Option<u32> {
     if sought.text().is_empty() {
         return None;
     }
-    (0..result.nodes.len() as u32)
-        .filter(|node| result.is_leaf(*node) || result.node(*node).kind == Kind::Array)
-        .find(|node| sought.matches(result, *node, &evidence.keys).is_some())
-        .or_else(|| prose::mentions(sought, evidence, call))
+    let is_it = |node: &u32| {
+        let value = result.is_leaf(*node) || result.node(*node).kind == Kind::Array;
+        value && sought.matches(result, *node, &evidence.keys).is_some()
+    };
+    let read = (0..result.nodes.len().min(LARGE) as u32).find(is_it);
+    // What is written quite another way is found only in what is read through.
+    let looked_up = || result.lookup()?.like(sought.sketch()).take(LARGE).find(is_it);
+    read.or_else(looked_up).or_else(|| prose::mentions(sought, evidence, call))
 }

@@ -185,10 +185,11 @@ fn only_customer(fact: &mut Fact, evidence: &Evidence) {
         fact.outcome,
         Outcome::NotFound | Outcome::NoSuchCall | Outcome::Unseen | Outcome::Uncheckable
     );
-    if !cites_tool || !unborne || evidence.results_mention(&fact.claim.value.text) {
+    if !cites_tool || !unborne {
         return;
     }
-    if quote::said_by_customer(evidence, &fact.claim.value.text).is_some() {
+    let value = &fact.claim.value.text;
+    if quote::said_by_customer(evidence, value).is_some() && !evidence.results_mention(value) {
         fact.customer_only = true;
         fact.why = format!("only the customer said so; {}", fact.why);
     }

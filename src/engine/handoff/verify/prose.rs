@@ -99,7 +99,8 @@ fn operators_agree(question: &Question, evidence: &Evidence, call: u32) -> bool 
         .any(|node| asked.contains(&squeezed(&arguments.value(node))))
 }
 
-/// Finds key and value beside each other in a sentence that bears the record.
+/// Finds key and value beside each other in a sentence that bears the record, or that follows one
+/// that does.
 fn sentences(
     question: &Question,
     sought: &Sought<'_>,
@@ -107,40 +108,62 @@ fn sentences(
     call: u32,
     node: u32,
 ) -> Option<(u32, Match)> {
-    let text = evidence.seen(call).result.value(node).into_owned();
+    /// Places of the value that are looked at.
+    const PLACES: usize = 64;
+    let text = evidence.seen(call).result.value(node);
     let (said, _) = resolve::call_words(question, evidence, call);
-    let named = range_marks(&question.named) & !question.fillers & !question.required;
-    let mut before: Marks = 0;
-    for sentence in split_sentences(&text) {
-        let words = Words::of(sentence);
-        let mut here: Marks = 0;
-        for (range, _) in &question.names {
-            if words.text.contains(question.words.window(range.clone())) {
-                here |= range_marks(range);
+    let key = range_marks(&question.named) & !question.fillers & !question.required;
+    let borne = occurrences(&text, sought).into_iter().take(PLACES).any(|place| {
+        let sentence = around(&text, place.start);
+        let here = borne_words(question, &text[sentence.clone()]);
+        // A sentence that names no record goes on about the one before it.
+        let before = || match sentence.start.checked_sub(2) {
+            Some(end) if here & question.required == 0 => {
+                borne_words(question, &text[around(&text, text.floor_char_boundary(end))]) & question.required
             }
-        }
-        for (index, word) in question.words.iter().enumerate() {
-            if words.has(word) {
-                here |= 1 << index.min(63);
-            }
-        }
-        let borne = here | said | if here & question.required == 0 { before } else { 0 };
-        if here & question.required != 0 {
-            before = here & question.required;
-        }
-        if question.required & !borne != 0 || named & !borne != 0 {
-            continue;
-        }
-        if beside(question, sentence, sought) {
-            return Some((node, Match::Rewritten));
+            _ => 0,
+        };
+        let said = here | said | before();
+        question.required & !said == 0 && key & !said == 0 && beside(question, &text[sentence], sought)
+    });
+    borne.then_some((node, Match::Rewritten))
+}
+
+/// The words of the question that a sentence bears.
+fn borne_words(question: &Question, sentence: &str) -> Marks {
+    let words = Words::of(sentence);
+    let mut found: Marks = 0;
+    for (range, _) in &question.names {
+        if words.text.contains(question.words.window(range.clone())) {
+            found |= range_marks(range);
         }
     }
-    None
+    for (index, word) in question.words.iter().enumerate() {
+        if words.has(word) {
+            found |= 1 << index.min(63);
+        }
+    }
+    found
+}
+
+/// The sentence or line around a place, at most some 2,000 bytes of it.
+fn around(text: &str, place: usize) -> std::ops::Range<usize> {
+    const BYTES: usize = 1_000;
+    let from = text.floor_char_boundary(place.saturating_sub(BYTES));
+    let to = text.floor_char_boundary(text.len().min(place + BYTES));
+    let ends = |(at, byte): (usize, u8)| {
+        byte == b'\n'
+            || (matches!(byte, b'.' | b'!' | b'?' | b';') && text.as_bytes().get(at + 1) == Some(&b' '))
+    };
+    let bytes = text.as_bytes();
+    let start = (from..place).rev().find(|at| ends((*at, bytes[*at]))).map_or(from, |at| at + 1);
+    let end = (place..to).find(|at| ends((*at, bytes[*at]))).map_or(to, |at| at + 1);
+    start..end
 }
 
 /// Whether the value is the one that stands nearest to the key.
 fn beside(question: &Question, sentence: &str, sought: &Sought<'_>) -> bool {
-    let tokens: Vec<(usize, &str)> = tokens(sentence);
+    let tokens = tokens(sentence, 1_000);
     let values = occurrences(sentence, sought);
     let Some(last) = question.named.clone().rev().find(|index| {
         let mark = 1u64 << index.min(&63);
@@ -175,49 +198,83 @@ fn beside(question: &Question, sentence: &str, sought: &Sought<'_>) -> bool {
 
 /// Where in a text the value stands, as a token or a run of tokens.
 pub(super) fn occurrences(text: &str, sought: &Sought<'_>) -> Vec<std::ops::Range<usize>> {
-    let tokens = tokens(text);
+    /// Tokens that are looked at, and runs of them that are compared.
+    const TOKENS: usize = 200_000;
+    const RUNS: usize = 1_000;
     let length = sought.text().split_whitespace().count().clamp(1, 12);
+    let numeric = sought.text().bytes().any(|b| b.is_ascii_digit());
+    let first = initial(sought.text());
+    let may_begin = |token: &str| match numeric {
+        // A number or date may begin with its currency, month or weekday.
+        true => {
+            token.bytes().any(|b| b.is_ascii_digit())
+                || (length > 1 && initial(token).is_some())
+                || !token.is_ascii()
+        }
+        false => first.is_none() || initial(token) == first || !token.is_ascii(),
+    };
+    let tokens: Vec<(usize, &str)> = tokens(text, TOKENS);
     let mut found = Vec::new();
-    for start in 0..tokens.len().min(20_000) {
+    let mut compared = 0;
+    for (start, (from, token)) in tokens.iter().enumerate() {
+        if !may_begin(token) {
+            continue;
+        }
         for len in [length, length + 1, length.saturating_sub(1)] {
-            if len == 0 || start + len > tokens.len() {
+            let Some((last, end)) = len.checked_sub(1).and_then(|more| tokens.get(start + more)) else {
+                continue;
+            };
+            let run = &text[*from..last + end.len()];
+            if numeric && run.is_ascii() && !run.bytes().any(|b| b.is_ascii_digit()) {
                 continue;
             }
-            let (from, _) = tokens[start];
-            let (last, token) = tokens[start + len - 1];
-            let window = text[from..last + token.len()]
-                .trim_matches(['.', ',', ';', ':', '!', '?', '"', '\'', '(', ')']);
+            let left = run.len() - run.trim_start_matches(PUNCTUATION).len();
+            let window = run.trim_matches(PUNCTUATION);
+            compared += 1;
             if sought.matches_text(window).is_some() {
-                let at = from + (window.as_ptr() as usize).saturating_sub(text[from..].as_ptr() as usize);
-                found.push(at..at + window.len());
+                found.push(from + left..from + left + window.len());
                 break;
             }
+        }
+        if compared > RUNS {
+            break;
         }
     }
     found
 }
 
-fn tokens(text: &str) -> Vec<(usize, &str)> {
+/// What stands around a word in a sentence.
+const PUNCTUATION: [char; 12] = ['.', ',', ';', ':', '!', '?', '"', '\'', '(', ')', '[', ']'];
+
+/// The first letter or digit, in lower case.
+fn initial(text: &str) -> Option<u8> {
+    text.bytes().find(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase())
+}
+
+/// The words of a text as they stand between spaces, each with its place.
+fn tokens(text: &str, most: usize) -> Vec<(usize, &str)> {
     text.split_whitespace()
         .map(|token| ((token.as_ptr() as usize).saturating_sub(text.as_ptr() as usize), token))
+        .take(most)
         .collect()
 }
 
 /// Sentences and lines.
 pub(super) fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split('\n').flat_map(|line| {
-        let mut rest = line;
-        std::iter::from_fn(move || {
-            if rest.trim().is_empty() {
-                return None;
-            }
-            let end = [". ", "! ", "? ", "; "].iter().filter_map(|mark| rest.find(mark)).min();
-            let (sentence, left) = match end {
-                Some(end) => rest.split_at(end + 1),
-                None => (rest, ""),
-            };
-            rest = left;
-            Some(sentence.trim())
-        })
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        if from >= text.len() {
+            return None;
+        }
+        let ends = |at: &usize| {
+            bytes[*at] == b'\n'
+                || (matches!(bytes[*at], b'.' | b'!' | b'?' | b';') && bytes.get(at + 1) == Some(&b' '))
+        };
+        let end = (from..text.len()).find(ends).map_or(text.len(), |at| at + 1);
+        let sentence = &text[from..end];
+        from = end;
+        Some(sentence.trim())
     })
+    .filter(|sentence| !sentence.is_empty())
 }

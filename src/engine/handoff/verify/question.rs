@@ -92,20 +92,27 @@ impl Question {
         marks(&self.words, |own| fold::same_word(own, word))
     }
 
-    /// The marks of all windows whose words run together to `text`.
-    pub(crate) fn mark_text(&self, text: &str) -> Marks {
-        let mut found = 0;
-        for start in 0..self.words.len() {
+    /// The windows whose words run together to `text`.
+    pub(crate) fn windows_of<'q>(&'q self, text: &'q str) -> impl Iterator<Item = Range<usize>> + 'q {
+        (0..self.words.len()).filter_map(move |start| {
             let from = self.words.spans[start].start as usize;
-            if !self.words.text[from..].starts_with(text) {
-                continue;
+            if text.is_empty() || !self.words.text[from..].starts_with(text) {
+                return None;
             }
             let end = (from + text.len()) as u32;
-            if let Some(last) = self.words.spans[start..].iter().position(|span| span.end == end) {
-                found |= range_marks(&(start..start + last + 1));
-            }
-        }
-        found
+            let last = self.words.spans[start..].iter().position(|span| span.end == end)?;
+            Some(start..start + last + 1)
+        })
+    }
+
+    /// The marks of all windows whose words run together to `text`.
+    pub(crate) fn mark_text(&self, text: &str) -> Marks {
+        self.windows_of(text).fold(0, |found, window| found | range_marks(&window))
+    }
+
+    /// The mark of the word before a place, fillers left out.
+    pub(crate) fn before(&self, place: usize) -> Marks {
+        (0..place).rev().map(|index| 1 << index.min(63)).find(|mark| self.fillers & mark == 0).unwrap_or(0)
     }
 
     /// Whether some word begins with this byte.
@@ -177,7 +184,7 @@ fn names(words: &Words, evidence: &Evidence, key: &Range<usize>) -> Vec<(Range<u
         let name = (1..=longest).rev().find_map(|len| {
             let hash = fold::hash(words.window(start..start + len));
             let is_key = start < key.end && key.start < start + len;
-            let named = !is_key && evidence.is_name(hash) && !(len == 1 && words.word(start).len() < 2);
+            let named = !is_key && evidence.is_name(hash);
             named.then_some((start..start + len, hash))
         });
         match name {

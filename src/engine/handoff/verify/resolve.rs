@@ -1,6 +1,7 @@
 //! Finds the values of one result that a claim's key can mean, by the words
 //! that the key, the record, the call and its arguments bear.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::question::{Marks, Question, range_marks};
@@ -27,6 +28,10 @@ pub(crate) enum Resolved {
 
 /// At most this many values with the key are looked at in one result.
 const CANDIDATES: usize = 4_096;
+/// Elements of a list are known by their place up to this one.
+const PLACES: usize = 1_000;
+/// At most this many values, and different keys, are compared with a key that is said in part.
+const PARTLY: (usize, usize) = (20_000, 512);
 /// At most this many fields of an object are looked at for a record's name.
 const FIELDS: usize = 48;
 
@@ -72,6 +77,8 @@ struct Rank {
     unnamed: bool,
     /// Words that nothing bears.
     unsaid: u32,
+    /// Words of the record that only fields beside it bear.
+    loose: u32,
     /// Records between it and the one that is named.
     crossed: u32,
     /// A longer key is the better one.
@@ -85,6 +92,12 @@ struct Candidate {
     node: u32,
     key: Marks,
     partly: bool,
+}
+
+/// A record around a value, and the words of the question that say what kind of record it is.
+struct Member {
+    record: u32,
+    kinds: Marks,
 }
 
 struct Resolver<'r> {
@@ -135,18 +148,28 @@ impl Resolver<'_> {
 
     /// The values in a range whose key is spelled as some window of the question.
     fn exact(&self, scope: &Range<u32>) -> Vec<Candidate> {
+        let result = &self.seen.result;
         let mut found = Vec::new();
+        let mut wanted: Vec<(KeyId, Marks)> = Vec::new();
         for window in &self.question.keys {
             let spelled = self.evidence.keys.spelled(self.question.words.window(window.clone()));
-            if spelled.is_empty() {
-                continue;
+            wanted.extend(spelled.iter().map(|key| (*key, range_marks(window))));
+        }
+        if let Some(lookup) = result.lookup() {
+            for (key, marks) in wanted {
+                let inside = lookup.with_key(key).filter(|node| scope.contains(node));
+                found.extend(inside.take(CANDIDATES).map(|node| Candidate {
+                    node,
+                    key: marks,
+                    partly: false,
+                }));
             }
-            let key = range_marks(window);
-            for node in scope.clone() {
-                if spelled.contains(&self.seen.result.node(node).key) && found.len() < CANDIDATES {
-                    found.push(Candidate { node, key, partly: false });
-                }
-            }
+            return found;
+        }
+        for node in scope.clone() {
+            let key = result.node(node).key;
+            let windows = wanted.iter().filter(|(own, _)| *own == key && key != KeyId::NONE);
+            found.extend(windows.map(|(_, marks)| Candidate { node, key: *marks, partly: false }));
         }
         found
     }
@@ -160,22 +183,13 @@ impl Resolver<'_> {
         if said == 0 {
             return found;
         }
-        let mut looked: Vec<(KeyId, Marks, bool)> = Vec::new();
-        for node in scope.clone() {
+        let mut looked: HashMap<KeyId, (Marks, bool)> = HashMap::new();
+        for node in scope.clone().take(PARTLY.0) {
             let key = self.seen.result.node(node).key;
-            if key == KeyId::NONE || found.len() >= CANDIDATES {
+            if key == KeyId::NONE || found.len() >= CANDIDATES || looked.len() >= PARTLY.1 {
                 continue;
             }
-            let (marks, whole) = match looked.iter().find(|(own, _, _)| *own == key) {
-                Some((_, marks, whole)) => (*marks, *whole),
-                None => {
-                    let (marks, whole) = self.overlap(key);
-                    if looked.len() < 64 {
-                        looked.push((key, marks, whole));
-                    }
-                    (marks, whole)
-                }
-            };
+            let (marks, whole) = *looked.entry(key).or_insert_with(|| self.overlap(key));
             // All of the key's words are said, or all that is said are words of the key.
             if marks & said != 0 && (whole || said & !marks == 0) {
                 found.push(Candidate { node, key: marks, partly: true });
@@ -222,7 +236,11 @@ impl Resolver<'_> {
     fn rank(&self, candidate: &Candidate, named: &[u32], (call, _): (Marks, Marks)) -> Option<Rank> {
         let question = self.question;
         let result = &self.seen.result;
-        let mut strong = 0;
+        let chain = self.chain(candidate.node);
+        let (mut strong, mut loose) = (0, 0);
+        for member in &chain {
+            strong |= member.kinds | self.name_marks(member, &chain);
+        }
         let mut crossed = 0;
         let mut inside = false;
         let mut node = candidate.node;
@@ -234,17 +252,22 @@ impl Resolver<'_> {
                 }
             }
             if at.kind == Kind::Object {
-                strong |= self.record_marks(node, candidate.key | strong | call);
+                if question.all() & !(candidate.key | question.fillers | strong | loose | call) != 0
+                    || question.required & !strong != 0
+                {
+                    loose |= self.field_marks(node);
+                }
                 inside |= named.contains(&node);
                 let own = &self.seen.records.records[at.record as usize];
                 crossed += u32::from(own.node == node && own.how != How::Nowhere && !inside);
             }
-            if at.key == KeyId::NONE && result.node(at.parent).kind == Kind::Array {
-                strong |= question.mark_text(&result.place(node).to_string()) & question.required;
+            let element = at.key == KeyId::NONE && result.node(at.parent).kind == Kind::Array;
+            if element && question.required & !strong != 0 {
+                loose |= self.place_marks(node);
             }
             node = at.parent;
         }
-        let said = candidate.key | question.fillers | strong | call;
+        let said = candidate.key | question.fillers | strong | loose | call;
         if question.required & !said != 0 {
             return None;
         }
@@ -254,15 +277,68 @@ impl Resolver<'_> {
         if beside != 0 && !self.excused(candidate, beside) {
             return None;
         }
-        let weak = call & question.all() & !(candidate.key | question.fillers | strong);
+        let weak = call & question.all() & !(candidate.key | question.fillers | strong | loose);
         Some(Rank {
             partly: candidate.partly,
             unnamed: range_marks(&question.named) & !(candidate.key | question.fillers) != 0,
             unsaid: unsaid.count_ones(),
+            loose: (question.required & !strong).count_ones(),
             crossed,
             unkeyed: 64 - candidate.key.count_ones(),
             weak: weak.count_ones(),
         })
+    }
+
+    /// The records around a node, the innermost first, each with the words that say its kind.
+    fn chain(&self, node: u32) -> Vec<Member> {
+        let record = self.seen.result.node(node).record;
+        self.seen
+            .records
+            .chain(record)
+            .map(|record| {
+                let mut kinds = 0;
+                for name in self.seen.records.names_of(record) {
+                    let key = &self.evidence.keys[name.key];
+                    let words =
+                        if key.stem > 0 && key.class != Class::Plain { key.stem } else { key.words.len() };
+                    for word in key.words.iter().take(words) {
+                        kinds |= self.question.mark_word(word);
+                    }
+                }
+                let mut at = self.seen.records.records[record as usize].node;
+                for _ in 0..3 {
+                    let node = self.seen.result.node(at);
+                    if node.key != KeyId::NONE {
+                        for word in self.evidence.keys[node.key].words.iter() {
+                            kinds |= self.question.mark_word(word);
+                        }
+                        break;
+                    }
+                    if at == 0 {
+                        break;
+                    }
+                    at = node.parent;
+                }
+                Member { record, kinds: kinds & !self.question.required }
+            })
+            .collect()
+    }
+
+    /// The words that name a record: not those behind the kind of another record of the chain.
+    fn name_marks(&self, member: &Member, chain: &[Member]) -> Marks {
+        let question = self.question;
+        let mut found = 0;
+        for name in self.seen.records.names_of(member.record) {
+            for window in question.windows_of(self.seen.records.name_text(name)) {
+                let before = question.before(window.start);
+                let others =
+                    chain.iter().any(|other| other.record != member.record && other.kinds & before != 0);
+                if before == 0 || member.kinds & before != 0 || !others {
+                    found |= range_marks(&window);
+                }
+            }
+        }
+        found
     }
 
     /// The nodes of the records that the question names.
@@ -290,31 +366,24 @@ impl Resolver<'_> {
         })
     }
 
-    /// The words that an object bears: its names as a record, and its fields that name something.
-    fn record_marks(&self, node: u32, said: Marks) -> Marks {
+    /// The words that are an element's place in its list, counted from 0.
+    fn place_marks(&self, node: u32) -> Marks {
+        let list = self.seen.result.node(node).parent;
         let question = self.question;
-        let mut found = 0;
+        (0..question.words.len())
+            .filter(|index| question.required >> (*index).min(63) & 1 == 1)
+            .filter(|index| {
+                let place = question.words.word(*index).parse::<usize>().ok().filter(|place| *place < PLACES);
+                place.is_some_and(|place| self.seen.result.children(list).nth(place) == Some(node))
+            })
+            .fold(0, |found, index| found | 1 << index.min(63))
+    }
+
+    /// The words that an object's fields bear.
+    fn field_marks(&self, node: u32) -> Marks {
         let result = &self.seen.result;
-        let record = result.node(node).record;
-        let own = &self.seen.records.records[record as usize];
-        if own.node == node && own.how != How::Nowhere {
-            for name in self.seen.records.names_of(record) {
-                found |= question.mark_text(self.seen.records.name_text(name));
-                let key = &self.evidence.keys[name.key];
-                for word in key.words.iter() {
-                    found |= question.mark_word(word);
-                }
-            }
-        }
-        if question.all() & !(said | found | question.fillers) == 0 {
-            return found;
-        }
-        for child in result.children(node).take(FIELDS) {
-            if result.is_leaf(child) {
-                found |= self.value_marks(result, child);
-            }
-        }
-        found
+        let fields = result.children(node).take(FIELDS).filter(|child| result.is_leaf(*child));
+        fields.fold(0, |found, child| found | self.value_marks(result, child))
     }
 
     /// The words that a value names, with those of its key.

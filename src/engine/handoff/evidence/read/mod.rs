@@ -2,6 +2,12 @@
 //! JSON, printed objects, lines of `key: value`, sentences, one bare value.
 //! Never fails and never recurses; what it cannot read stays text.
 
+mod lines;
+mod scalar;
+
+use scalar::literal;
+pub(crate) use scalar::unescape;
+
 use super::document::{Document, Kind, Node};
 use super::keys::{KeyId, Keys};
 
@@ -31,13 +37,13 @@ pub(crate) fn read(text: &str, keys: &mut Keys, limits: Limits) -> Document {
         end: owned.len(),
         own: owned.len(),
         text: owned,
-        nodes: Vec::with_capacity(text.len() / 24 + 4),
+        nodes: Vec::with_capacity(text.len() / 14 + 4),
         frames: Vec::with_capacity(8),
         keys,
         limits,
     };
     reader.whole();
-    Document { text: reader.text, nodes: reader.nodes, bounded: reader.bounded, own: reader.own }
+    Document::new(reader.text, reader.own, reader.nodes, reader.bounded)
 }
 
 fn floor_boundary(text: &str, limit: usize) -> usize {
@@ -137,35 +143,46 @@ impl Reader<'_> {
         outcome
     }
 
-    /// Reads one key, value or closing byte.
+    /// Reads on until something opens or closes, or the text ends.
     fn step(&mut self, shape: Shape) -> Result<(), Broken> {
-        let byte = self.text.as_bytes()[self.pos];
-        match shape {
-            Shape::Pairs(close) | Shape::Values(close) if byte == close => {
-                self.pos += 1;
-                self.close();
-                Ok(())
+        let depth = self.frames.len();
+        loop {
+            let byte = self.text.as_bytes()[self.pos];
+            match shape {
+                Shape::Pairs(close) | Shape::Values(close) if byte == close => {
+                    self.pos += 1;
+                    self.close();
+                    return Ok(());
+                }
+                Shape::Pairs(_) | Shape::RegionPairs => {
+                    let key = self.key()?;
+                    self.value(key, shape == Shape::RegionPairs)?;
+                }
+                Shape::Values(_) => self.value(KeyId::NONE, false)?,
+                Shape::Region => match byte {
+                    b'{' | b'[' => self.value(KeyId::NONE, false)?,
+                    _ => return Err(Broken),
+                },
             }
-            Shape::Pairs(_) | Shape::RegionPairs => {
-                let key = self.key()?;
-                self.value(key, true)
+            if self.frames.len() != depth || self.nodes.len() >= self.limits.nodes {
+                return Ok(());
             }
-            Shape::Values(_) => self.value(KeyId::NONE, true),
-            Shape::Region => match byte {
-                b'{' | b'[' => self.value(KeyId::NONE, true),
-                _ => Err(Broken),
-            },
+            self.skip_space();
+            if self.pos >= self.end {
+                return Ok(());
+            }
         }
     }
 
+    #[inline(always)]
     fn skip_space(&mut self) {
-        let bytes = self.text.as_bytes();
-        while self.pos < self.end && matches!(bytes[self.pos], b' ' | b'\n' | b'\r' | b'\t' | b',' | b';') {
-            self.pos += 1;
-        }
+        let rest = &self.text.as_bytes()[self.pos..self.end];
+        let space = |b: &u8| !matches!(b, b' ' | b'\n' | b'\r' | b'\t' | b',' | b';');
+        self.pos += rest.iter().position(space).unwrap_or(rest.len());
     }
 
     /// Reads a key and what stands between it and its value.
+    #[inline]
     fn key(&mut self) -> Result<KeyId, Broken> {
         let bytes = self.text.as_bytes();
         let key = match bytes[self.pos] {
@@ -189,7 +206,9 @@ impl Reader<'_> {
                 self.keys.intern(&self.text[start..start + len])
             }
         };
-        self.skip_space();
+        if self.text.as_bytes().get(self.pos) != Some(&b':') {
+            self.skip_space();
+        }
         match self.text.as_bytes().get(self.pos) {
             Some(b':') => self.pos += 1,
             Some(b'=') => {
@@ -206,8 +225,9 @@ impl Reader<'_> {
         if self.pos >= self.end { Err(Broken) } else { Ok(key) }
     }
 
-    /// Reads a value, or opens it.
-    fn value(&mut self, key: KeyId, deep: bool) -> Result<(), Broken> {
+    /// Reads a value, or opens it. `spaced` says that an unquoted value ends at a space.
+    #[inline]
+    fn value(&mut self, key: KeyId, spaced: bool) -> Result<(), Broken> {
         let at = self.pos;
         match self.text.as_bytes()[at] {
             b'{' => self.open(key, Kind::Object, Shape::Pairs(b'}')),
@@ -216,13 +236,11 @@ impl Reader<'_> {
             quote @ (b'"' | b'\'') => {
                 let (start, end, escaped) = self.quoted(quote)?;
                 let node = self.push(key, self.parent(), Kind::Text, (start, end), escaped);
-                if deep {
-                    self.inside(node);
-                }
+                self.inside(node);
             }
             b'}' | b']' | b')' | b':' | b'=' => return Err(Broken),
             _ => {
-                let len = self.bare();
+                let len = self.bare(spaced);
                 self.pos = at + len;
                 if self.text.as_bytes().get(at + len) == Some(&b'(') && len > 0 {
                     // A printed object: `Name(key=value, ...)`.
@@ -242,18 +260,18 @@ impl Reader<'_> {
     }
 
     /// The length of the unquoted value at the cursor.
-    fn bare(&self) -> usize {
+    fn bare(&self, spaced: bool) -> usize {
         let rest = &self.text.as_bytes()[self.pos..self.end];
-        let pairs = matches!(self.frames.last().map(|frame| frame.shape), Some(Shape::RegionPairs));
         rest.iter()
             .position(|b| {
                 matches!(b, b',' | b'}' | b']' | b')' | b'(' | b'{' | b'[' | b'\n' | b'"' | b'\'')
-                    || (pairs && *b == b' ')
+                    || (spaced && *b == b' ')
             })
             .unwrap_or(rest.len())
     }
 
     /// Opens an object or a list; beyond the depth limit it is stepped over.
+    #[inline]
     fn open(&mut self, key: KeyId, kind: Kind, shape: Shape) {
         let at = self.pos;
         let node = self.push(key, self.parent(), kind, (at, self.end), false);
@@ -294,6 +312,7 @@ impl Reader<'_> {
     }
 
     /// Closes the innermost object or list.
+    #[inline]
     fn close(&mut self) {
         if let Some(frame) = self.frames.pop() {
             self.seal(frame.node);
@@ -312,6 +331,7 @@ impl Reader<'_> {
     }
 
     /// Writes down where a node's text ends.
+    #[inline]
     fn seal(&mut self, node: u32) {
         let pos = self.pos;
         let sealed = &mut self.nodes[node as usize];
@@ -329,13 +349,14 @@ impl Reader<'_> {
     }
 
     /// Reads the quoted text at the cursor and moves behind it.
+    #[inline(always)]
     fn quoted(&mut self, quote: u8) -> Result<(usize, usize, bool), Broken> {
         let start = self.pos + 1;
         let bytes = &self.text.as_bytes()[..self.end];
         let mut at = start;
         let mut escaped = false;
         loop {
-            let Some(found) = memchr::memchr2(quote, b'\\', bytes.get(at..).unwrap_or(&[])) else {
+            let Some(found) = find_quote(bytes.get(at..).unwrap_or(&[]), quote) else {
                 // Cut off: the rest is the value, as far as it goes.
                 if self.end - start > 512 {
                     self.pos = self.end;
@@ -353,13 +374,14 @@ impl Reader<'_> {
     }
 
     /// Reads on inside a text value if it holds values in its turn.
+    #[inline]
     fn inside(&mut self, node: u32) {
         let (start, len, escaped) = {
             let node = &self.nodes[node as usize];
             (node.start as usize, node.len as usize, node.escaped)
         };
         let raw = &self.text.as_bytes()[start..start + len];
-        if len < 8 || self.frames.len() >= self.limits.depth || !may_hold_values(raw) {
+        if len < 2 || self.frames.len() >= self.limits.depth || !may_hold_values(raw, escaped) {
             return;
         }
         let region = if escaped {
@@ -416,130 +438,12 @@ impl Reader<'_> {
         Form::Prose
     }
 
-    /// Sentences: the text itself, its lines of `key: value`, and values printed inside it.
-    fn prose(&mut self) {
-        let (start, end) = (0, self.end);
-        let node = self.push(KeyId::NONE, 0, Kind::Prose, (start, end), false);
-        self.lines(node, (start, end));
-        self.embedded(node, start, end);
-        self.nodes[node as usize].end = self.nodes.len() as u32;
-    }
-
-    /// Objects and lists printed inside sentences.
-    fn embedded(&mut self, node: u32, start: usize, end: usize) {
-        let mut at = start;
-        while let Some(found) = memchr::memchr2(b'{', b'[', &self.text.as_bytes()[at..end]) {
-            at += found;
-            let opens = self.text[at + 1..end].trim_start().bytes().next();
-            if !matches!(opens, Some(b'"' | b'\'' | b'{' | b'[')) || self.nodes.len() >= self.limits.nodes {
-                at += 1;
-                continue;
-            }
-            let before = self.nodes.len();
-            self.frames.push(Frame { node, shape: Shape::Region, resume: (end, end) });
-            (self.pos, self.end) = (at, end);
-            let depth = self.frames.len();
-            // One value only: what follows it is prose again.
-            let read = self.step(Shape::Region).is_ok() && self.finish_value(depth);
-            let reached = self.pos;
-            while self.frames.len() > depth {
-                self.close();
-            }
-            self.frames.pop();
-            if read || self.nodes.len() > before + 2 {
-                at = reached.max(at + 1);
-            } else {
-                self.nodes.truncate(before);
-                at += 1;
-            }
-            if !self.text.is_char_boundary(at) || at >= end {
-                break;
-            }
-        }
-        self.end = end;
-    }
-
-    /// Reads on until the value that was opened last is closed.
-    fn finish_value(&mut self, depth: usize) -> bool {
-        while self.frames.len() > depth {
-            let Some(shape) = self.frames.last().map(|frame| frame.shape) else { return false };
-            self.skip_space();
-            if self.pos >= self.end {
-                if is_region(shape) {
-                    self.close_region();
-                    continue;
-                }
-                return false;
-            }
-            if self.nodes.len() >= self.limits.nodes {
-                self.bounded = true;
-                return true;
-            }
-            if self.step(shape).is_err() {
-                if is_region(shape) || self.frames.iter().skip(depth).any(|frame| is_region(frame.shape)) {
-                    self.close_region();
-                    continue;
-                }
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Lines of `key: value`; lines that begin with a dash, and keys that come again, begin a new group.
-    fn lines(&mut self, node: u32, (start, end): (usize, usize)) {
-        let mut groups: Vec<Line> = Vec::new();
-        let mut at = start;
-        for line in self.text[start..end].split_inclusive('\n') {
-            if let Some(found) = Line::read(line, at) {
-                groups.push(found);
-            }
-            at += line.len();
-        }
-        let count = groups.len();
-        if count == 0 {
-            return;
-        }
-        let parent = node;
-        let mut group: Option<u32> = None;
-        let mut seen: Vec<KeyId> = Vec::new();
-        let mut container = KeyId::NONE;
-        for line in groups {
-            if self.nodes.len() >= self.limits.nodes {
-                self.bounded = true;
-                break;
-            }
-            let key = self.keys.intern(&self.text[line.key.0..line.key.1]);
-            if line.value.0 == line.value.1 {
-                container = key;
-                continue;
-            }
-            if line.dash || seen.contains(&key) || seen.len() > 64 || group.is_none() {
-                if let Some(open) = group {
-                    self.nodes[open as usize].end = self.nodes.len() as u32;
-                }
-                seen.clear();
-                group = Some(self.push(container, parent, Kind::Object, (line.key.0, line.value.1), false));
-            }
-            seen.push(key);
-            let text = &self.text[line.value.0..line.value.1];
-            let (kind, span) = match literal(text) {
-                Some(kind) => (kind, line.value),
-                None if quoted_whole(text) => (Kind::Text, (line.value.0 + 1, line.value.1 - 1)),
-                None => (Kind::Text, line.value),
-            };
-            self.push(key, group.unwrap_or(parent), kind, span, false);
-        }
-        if let Some(open) = group {
-            self.nodes[open as usize].end = self.nodes.len() as u32;
-        }
-        self.nodes[node as usize].end = self.nodes.len() as u32;
-    }
-
+    #[inline(always)]
     fn parent(&self) -> u32 {
         self.frames.last().map_or(0, |frame| frame.node)
     }
 
+    #[inline(always)]
     fn push(&mut self, key: KeyId, parent: u32, kind: Kind, span: (usize, usize), escaped: bool) -> u32 {
         let index = self.nodes.len() as u32;
         self.nodes.push(Node {
@@ -565,142 +469,51 @@ enum Form {
     Prose,
 }
 
-/// A line of `key: value`, as byte ranges.
-struct Line {
-    dash: bool,
-    key: (usize, usize),
-    value: (usize, usize),
-}
-
-impl Line {
-    fn read(line: &str, at: usize) -> Option<Line> {
-        let trimmed = line.trim_start();
-        let marked = trimmed.strip_prefix("- ").or_else(|| trimmed.strip_prefix("* "));
-        let body = marked.unwrap_or(trimmed).trim();
-        let split = body.find(": ").or_else(|| body.strip_suffix(':').map(str::len))?;
-        let key = body[..split].trim_matches(['*', '`', '"', '\'', ' ']);
-        if key.is_empty() || key.len() > 40 || key.split_whitespace().count() > 4 {
-            return None;
-        }
-        if !key.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '/' | '#')) {
-            return None;
-        }
-        let value = body[split + 1..].trim_matches(['*', '`', ' ']);
-        if value.len() > 400 {
-            return None;
-        }
-        let offset = |part: &str| {
-            let from = at + (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
-            (from, from + part.len())
-        };
-        let value = if value.is_empty() { (at, at) } else { offset(value) };
-        Some(Line { dash: marked.is_some(), key: offset(key), value })
-    }
-}
-
 fn is_region(shape: Shape) -> bool {
     matches!(shape, Shape::Region | Shape::RegionPairs)
+}
+
+/// Where the quote or a backslash stands first. Most texts are short, so that eight bytes at a time
+/// in a register beat a search in wide strides, which is taken up behind the first few.
+#[inline(always)]
+fn find_quote(bytes: &[u8], quote: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+    let quotes = ONES * u64::from(quote);
+    let (chunks, _) = bytes.as_chunks::<8>();
+    for (index, chunk) in chunks.iter().take(4).enumerate() {
+        let word = u64::from_le_bytes(*chunk);
+        let found = zero(word ^ quotes) | zero(word ^ (ONES * u64::from(b'\\')));
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let skipped = chunks.len().min(4) * 8;
+    memchr::memchr2(quote, b'\\', &bytes[skipped..]).map(|found| skipped + found)
 }
 
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte == b'.' || byte >= 0x80
 }
 
-fn quoted_whole(text: &str) -> bool {
-    text.len() >= 2
-        && ((text.starts_with('"') && text.ends_with('"'))
-            || (text.starts_with('\'') && text.ends_with('\'')))
-}
-
 /// Whether a text value is worth reading as values: it begins like an object, a list, or
-/// printed pairs, or has lines with keys.
-fn may_hold_values(raw: &[u8]) -> bool {
+/// printed pairs, or has lines.
+fn may_hold_values(raw: &[u8], escaped: bool) -> bool {
     let mut rest = raw;
     while let [b' ' | b'\n' | b'\t' | b'\r', tail @ ..] | [b'\\', b'n' | b't' | b'r', tail @ ..] = rest {
         rest = tail;
     }
     match rest.first() {
-        Some(b'{' | b'[') => return true,
-        Some(b'"') if rest.len() > 2 => return true,
+        Some(b'{' | b'[' | b'"') => return rest.len() > 1,
         None => return false,
+        Some(_) if raw.len() < 24 => return false,
         Some(_) => {}
     }
     let word = rest.iter().take_while(|b| is_word(**b)).count();
     if word > 0 && matches!(rest.get(word), Some(b'=' | b'(')) {
         return true;
     }
-    let lines = rest.contains(&b'\n') || rest.windows(2).any(|pair| pair == b"\\n");
-    lines && rest.windows(2).any(|pair| pair == b": ")
-}
-
-/// The kind of an unquoted literal; none if it is a word.
-fn literal(text: &str) -> Option<Kind> {
-    match text {
-        "true" | "false" | "True" | "False" => return Some(Kind::Bool),
-        "null" | "None" | "nil" | "undefined" | "NaN" | "nan" => return Some(Kind::Null),
-        _ => {}
-    }
-    is_number(text).then_some(Kind::Number)
-}
-
-/// Whether the text is a number as JSON spells it, with at most 64 bytes.
-fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let (mantissa, exponent) = match digits.find(['e', 'E']) {
-        Some(at) => (&digits[..at], Some(&digits[at + 1..])),
-        None => (digits, None),
-    };
-    let (whole, fraction) = match mantissa.find('.') {
-        Some(at) => (&mantissa[..at], Some(&mantissa[at + 1..])),
-        None => (mantissa, None),
-    };
-    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    text.len() <= 64
-        && all_digits(whole)
-        && (whole.len() == 1 || !whole.starts_with('0'))
-        && fraction.is_none_or(all_digits)
-        && exponent.is_none_or(|part| all_digits(part.strip_prefix(['+', '-']).unwrap_or(part)))
-}
-
-/// Decodes the escapes that JSON and Python write.
-pub(crate) fn unescape(raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        let Some(c) = rest.chars().next() else { break };
-        rest = &rest[c.len_utf8()..];
-        match c {
-            'n' => out.push('\n'),
-            't' => out.push('\t'),
-            'r' => out.push('\r'),
-            'b' | 'f' => out.push(' '),
-            'u' => rest = unicode_escape(rest, 4, &mut out),
-            'U' => rest = unicode_escape(rest, 8, &mut out),
-            'x' => rest = unicode_escape(rest, 2, &mut out),
-            other => out.push(other),
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Decodes `digits` hex digits, with the second half of a surrogate pair where one follows.
-fn unicode_escape<'r>(rest: &'r str, digits: usize, out: &mut String) -> &'r str {
-    let hex = |text: &str| {
-        let part = text.get(..digits)?;
-        if part.bytes().all(|b| b.is_ascii_hexdigit()) { u32::from_str_radix(part, 16).ok() } else { None }
-    };
-    let Some(code) = hex(rest) else { return rest };
-    let after = &rest[digits..];
-    if (0xd800..0xdc00).contains(&code)
-        && let Some(low) = after.strip_prefix("\\u").and_then(hex)
-        && (0xdc00..0xe000).contains(&low)
-    {
-        out.extend(char::from_u32(0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00)));
-        return &after[6..];
-    }
-    out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
-    after
+    let breaks = |found: usize| rest.get(found + 1) == Some(&b'n');
+    memchr::memchr(b'\n', rest).is_some() || (escaped && memchr::memchr_iter(b'\\', rest).any(breaks))
 }
