@@ -9,9 +9,12 @@ message with its own instructions first and the brief behind them, no transfer l
 the same beginning on every later turn of that holder.
 
 The drivers and the scripted upstream are in ../shared/clients (beside the checkout); without them this prints so
-and ends. --install makes a virtual environment a framework below target/clients (minutes, hundreds of megabytes).
+and ends. --install makes a virtual environment a framework below target/clients (minutes, hundreds of megabytes), and
+one folder of packages for Node.
 """
-import argparse, json, os, re, signal, subprocess, sys, tempfile, time, urllib.request, venv
+import argparse, json, os, re, shutil, signal, subprocess, sys, tempfile, time, urllib.request, venv
+
+import responses
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DRIVERS = os.path.join(os.path.dirname(ROOT), "shared", "clients")
@@ -30,6 +33,7 @@ PACKAGES = {
     "adk": ["google-adk==2.13.0", "litellm==1.110.2"],
     "ag2old": ["ag2[openai]==0.14.0"],
     "pydai": ["pydantic-ai-slim[openai]==2.68.0"],
+    "node": ["@openai/agents@0.20.0", "openai@7.59.0", "zod@4.6.7", "ai@6.0.326", "@ai-sdk/openai@3.0.141"],
 }
 # name, virtual environment, driver and its options, flags of the scripted upstream
 CASES = [
@@ -57,6 +61,28 @@ CASES = [
     ("ag2", "ag2old", ["drive_ag2.py"], []),
     ("pydantic-ai", "pydai", ["drive_pydantic_ai.py"], []),
 ]
+OAI_RESPONSES = ["drive_openai_agents.py", "--api", "responses"]
+# The same of the Responses API, each plain and streamed.
+CASES += [(f"{name}, Responses{kind}", env, [*driver, *stream], flags)
+          for name, env, driver, flags in [
+              ("openai-agents", "oai", OAI_RESPONSES, []),
+              ("openai-agents prose", "oai", OAI_RESPONSES, ["--prose"]),
+              ("openai-agents input_type", "oai", [*OAI_RESPONSES, "--mode", "input_type"], []),
+              ("openai-agents remove_tools", "oai", [*OAI_RESPONSES, "--mode", "remove_tools"], []),
+              ("openai-agents nest", "oai", [*OAI_RESPONSES, "--mode", "nest"], []),
+              ("openai-agents prev-id", "oai", [*OAI_RESPONSES, "--prev-id"], []),
+              ("openai-agents prev-id prose", "oai", [*OAI_RESPONSES, "--prev-id"], ["--prose"]),
+              ("openai-agents prev-id parallel transfers", "oai", [*OAI_RESPONSES, "--prev-id"], ["--parallel", "transfers"]),
+              ("openai-agents parallel transfers", "oai", OAI_RESPONSES, ["--parallel", "transfers", "--prose"]),
+              ("openai-agents parallel tool", "oai", OAI_RESPONSES, ["--parallel", "tool"]),
+              ("@openai/agents", "node", ["drive_openai_agents_js.mjs", "--responses"], []),
+              ("langgraph-swarm", "langgraph", ["drive_langgraph_swarm.py", "--responses"], []),
+              ("agent-framework", "msaf", ["drive_ms_agent_framework.py", "--responses"], []),
+              ("agent-framework prose", "msaf", ["drive_ms_agent_framework.py", "--responses"], ["--prose"]),
+              ("AI SDK", "node", ["drive_ai_sdk.mjs", "--responses"], []),
+              ("AI SDK prose", "node", ["drive_ai_sdk.mjs", "--responses"], ["--prose"]),
+              ("pydantic-ai", "pydai", ["drive_pydantic_ai.py", "--responses"], []),
+          ] for kind, stream in [("", []), (" stream", ["--stream"])]]
 QUIET = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "OPENAI_API_KEY": "sk-test", "OPENAI_AGENTS_DISABLE_TRACING": "1",
          "LITELLM_LOCAL_MODEL_COST_MAP": "True", "OTEL_SDK_DISABLED": "true", "LANGSMITH_TRACING": "false",
          "ANONYMIZED_TELEMETRY": "false", "AGNO_TELEMETRY": "false"}
@@ -92,13 +118,31 @@ def free_port():
         return s.getsockname()[1]
 
 
+def interpreter(env):
+    """What runs the drivers of this environment; none where it is not installed."""
+    if env == "node":
+        return shutil.which("node") if os.path.isdir(os.path.join(VENVS, env, "node_modules")) else None
+    python = os.path.join(VENVS, env, "bin", "python")
+    return python if os.path.exists(python) else None
+
+
+def install(env):
+    target = os.path.join(VENVS, env)
+    print("installing", *PACKAGES[env], flush=True)
+    if env == "node":
+        os.makedirs(target, exist_ok=True)
+        subprocess.run(["npm", "install", "--silent", "--prefix", target, *PACKAGES[env]], check=True)
+    else:
+        venv.create(target, with_pip=True)
+        subprocess.run([os.path.join(target, "bin", "pip"), "install", "-q", *PACKAGES[env]], check=True)
+
+
 def drive(case, base):
     _, env, driver, _ = case
-    python = os.path.join(VENVS, env, "bin", "python")
-    run = subprocess.run([python, os.path.join(DRIVERS, driver[0]), *driver[1:]], capture_output=True, text=True,
+    run = subprocess.run([interpreter(env), os.path.join(DRIVERS, driver[0]), *driver[1:]], capture_output=True, text=True,
                          timeout=180, cwd=DRIVERS,
                          env={**os.environ, **QUIET, "OPENAI_BASE_URL": base, "OPENAI_API_BASE": base,
-                              "PYTHONDONTWRITEBYTECODE": "1"})
+                              "NODE_MODULES": os.path.join(VENVS, "node"), "PYTHONDONTWRITEBYTECODE": "1"})
     return run
 
 
@@ -124,7 +168,7 @@ def record(case, through_seam, folder):
                         time.sleep(0.02)
                 run = drive(case, f"http://127.0.0.1:{listen}/v1")
     rows = [json.loads(line) for line in open(out, encoding="utf-8")]
-    return run, [r for r in rows if r["request"]["path"].endswith("/chat/completions")]
+    return run, [r for r in rows if r["request"]["path"].endswith(("/chat/completions", "/responses"))]
 
 
 def text(content):
@@ -258,29 +302,26 @@ def main():
     cases = [c for c in CASES if a.only in c[0]]
     if a.install:
         for name in sorted({c[1] for c in cases}):
-            target = os.path.join(VENVS, name)
-            if not os.path.exists(os.path.join(target, "bin", "python")):
-                print("installing", *PACKAGES[name], flush=True)
-                venv.create(target, with_pip=True)
-                subprocess.run([os.path.join(target, "bin", "pip"), "install", "-q", *PACKAGES[name]], check=True)
+            if not interpreter(name):
+                install(name)
     failed = skipped = 0
     for case in cases:
-        if not os.path.exists(os.path.join(VENVS, case[1], "bin", "python")):
-            print(f"{case[0]:36} SKIPPED: not installed (--install)")
+        if not interpreter(case[1]):
+            print(f"{case[0]:48} SKIPPED: not installed (--install)")
             skipped += 1
             continue
-        folder = os.path.join(a.keep, case[0].replace(" ", "-")) if a.keep else tempfile.mkdtemp()
+        folder = os.path.join(a.keep, re.sub(r"\W+", "-", case[0])) if a.keep else tempfile.mkdtemp()
         os.makedirs(folder, exist_ok=True)
         for old in os.listdir(folder):
             os.unlink(os.path.join(folder, old))
         run0, direct = record(case, False, folder)
         run1, seam = record(case, True, folder)
-        bad, briefs = check(case, direct, seam)
+        bad, briefs = responses.check(direct, seam) if "Responses" in case[0] else check(case, direct, seam)
         if (run0.returncode, said(run0)) != (run1.returncode, said(run1)):
             bad.insert(0, f"ended differently: exit {run0.returncode} and {run1.returncode}\n    without: {run0.stdout!r}\n"
                           f"    through: {run1.stdout!r}\n    {run1.stderr[-400:]}")
         failed += bool(bad)
-        print(f"{case[0]:36} {len(seam):3} requests, {briefs:2} briefs  {'ok' if not bad else 'FAILED'}", flush=True)
+        print(f"{case[0]:48} {len(seam):3} requests, {briefs:2} briefs  {'ok' if not bad else 'FAILED'}", flush=True)
         for line in bad:
             print("   ", line)
     print(f"{len(cases) - failed - skipped} passed, {failed} failed, {skipped} skipped")

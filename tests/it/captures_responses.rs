@@ -59,8 +59,8 @@ fn agent(body: &Value) -> &'static str {
 fn reply(body: &Value) -> Value {
     let Value::String(stream) = body else { return body.clone() };
     let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
-    let events = data.map(|data| serde_json::from_str::<Value>(data).unwrap());
-    events.filter(|event| event["type"] == "response.completed").last().unwrap()["response"].clone()
+    let mut events = data.map(|data| serde_json::from_str::<Value>(data).unwrap());
+    events.rfind(|event| event["type"] == "response.completed").unwrap()["response"].clone()
 }
 
 fn input(body: &Value) -> &[Value] {

@@ -89,14 +89,12 @@ impl Kept {
         let whole = self.conversation(body);
         let own = whole.len() - own_length(body).min(whole.len());
         pairing(&whole, own, &mut faults);
-        self.reasoning(body, &whole[own..], own, &mut faults);
+        self.reasoning(&whole[own..], own, &mut faults);
         for (at, item) in whole.iter().enumerate().skip(own) {
             form(item, &place(at, own), &mut faults);
         }
-        if let Some(instructions) = body.get("instructions") {
-            if !matches!(instructions, Value::Null | Value::String(_) | Value::Array(_)) {
-                faults.add("instructions", "has to be a string or items");
-            }
+        if !matches!(body["instructions"], Value::Null | Value::String(_) | Value::Array(_)) {
+            faults.add("instructions", "has to be a string or items");
         }
         tools(body, &mut faults);
         faults.0
@@ -127,8 +125,7 @@ impl Kept {
     }
 
     /// Reasoning stands before what follows from it, and what follows from reasoning behind it.
-    fn reasoning(&self, body: &Value, items: &[Value], own: usize, faults: &mut Faults) {
-        let _ = body;
+    fn reasoning(&self, items: &[Value], own: usize, faults: &mut Faults) {
         let there: HashSet<&str> = items.iter().map(|item| text(&item["id"])).collect();
         for (at, item) in items.iter().enumerate() {
             let place = place(at + own, own);
@@ -230,7 +227,8 @@ fn form(item: &Value, place: &str, faults: &mut Faults) {
     if (is_call(item) || is_result(item)) && !(1..=64).contains(&text(&item["call_id"]).len()) {
         faults.add(format!("{place}.call_id"), "has to be of 1 to 64 bytes");
     }
-    if kind == "function_call" && !(item["arguments"].is_string() && !text(&item["name"]).is_empty()) {
+    let calls = item["arguments"].is_string() && !text(&item["name"]).is_empty();
+    if kind == "function_call" && !calls {
         faults.add(place, "a call needs a name and arguments");
     }
     if is_result(item) && !(item["output"].is_string() || fits(&item["output"], "user")) {
