@@ -43,7 +43,7 @@ pub(super) fn established(page: &mut Page, facts: &[Fact], asked: bool) {
         for (i, block) in blocks(&group).iter().enumerate() {
             page.say(if i == 0 { "" } else { "  " });
             written += write_block(page, block);
-            note_age(page, group[0]);
+            note_age(page, block.first());
             page.say("\n");
             if page.len() - start > MAX_SECTION {
                 break 'all;
@@ -118,15 +118,14 @@ fn left_out(page: &mut Page, facts: usize) {
     }
 }
 
-/// Facts that share a line's head: who put them in, the call, and what age says.
+/// Facts that share a head: who put them in, and the call.
 fn groups<'f>(facts: &[&'f Fact]) -> Vec<Vec<&'f Fact>> {
-    let same = |a: &Fact, b: &Fact| {
-        let seen = |fact: &Fact| if fact.age == Age::Stale { fact.as_of } else { None };
-        a.claim.by == b.claim.by
-            && (&a.call, &a.tool, a.age) == (&b.call, &b.tool, b.age)
-            && seen(a) == seen(b)
-    };
-    gathered(facts, same)
+    gathered(facts, |a, b| a.claim.by == b.claim.by && (&a.call, &a.tool) == (&b.call, &b.tool))
+}
+
+/// Whether age says the same of two facts.
+pub(super) fn same_age(a: &Fact, b: &Fact) -> bool {
+    a.age == b.age && (a.age != Age::Stale || a.as_of == b.as_of)
 }
 
 /// Facts that are alike, together. The sender's keep their order: they are

@@ -1,7 +1,7 @@
 //! The facts of one call, written short: those of one record in one line, and
 //! records of one kind with the same keys as a table that names the keys once.
 
-use super::facts::{MAX_VALUE, flags, gathered, key_value};
+use super::facts::{MAX_VALUE, flags, gathered, key_value, same_age};
 use super::page::{Page, is_identifier};
 use crate::engine::handoff::contract::By;
 use crate::engine::handoff::verify::{Age, Fact, Outcome};
@@ -17,9 +17,19 @@ pub(super) enum Block<'f> {
     Table(Vec<Vec<Cell<'f>>>),
 }
 
+impl<'f> Block<'f> {
+    /// Its first fact; what age says of it, it says of all.
+    pub(super) fn first(&self) -> &'f Fact {
+        match self {
+            Block::Record(cells) => cells[0][0],
+            Block::Table(rows) => rows[0][0][0],
+        }
+    }
+}
+
 /// The facts of one call as lines.
 pub(super) fn blocks<'f>(facts: &[&'f Fact]) -> Vec<Block<'f>> {
-    let records = gathered(facts, |a, b| a.claim.of == b.claim.of);
+    let records = gathered(facts, |a, b| a.claim.of == b.claim.of && same_age(a, b));
     let records = records.iter().map(|record| gathered(record, same_cell));
     let mut blocks: Vec<Vec<Vec<Cell<'f>>>> = Vec::new();
     for record in records {
@@ -70,7 +80,7 @@ fn same_shape(a: &[Cell<'_>], b: &[Cell<'_>]) -> bool {
         (Some((a, _)), Some((b, _))) => a == b,
         _ => false,
     };
-    same_kind && plain(a) && plain(b) && a.iter().map(key).eq(b.iter().map(key))
+    same_kind && same_age(a[0][0], b[0][0]) && plain(a) && plain(b) && a.iter().map(key).eq(b.iter().map(key))
 }
 
 /// A record's kind and its own name: `item 9523` is 9523 of the kind `item`.
