@@ -83,6 +83,9 @@ pub struct LeftOut {
     pub tokens: u64,
     /// Results that were shortened.
     pub shortened: u32,
+    /// Whether nothing but the customer's own turns is left.
+    #[serde(default)]
+    pub all: bool,
 }
 
 /// Tokens of the list, estimated at 4 bytes of text a token.

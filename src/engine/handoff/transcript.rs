@@ -446,8 +446,10 @@ impl<'a> Filter<'a> {
             let asks = self.list.items[at].role == Role::User && speaker != Some(&Speaker::Agent);
             stays(at) && (asks || speaker == Some(&Speaker::Customer))
         });
+        let others = (0..self.boundary).any(|at| stays(at) && !self.survives(at));
         let parting = self.parting();
         self.left_out.tokens /= BYTES_A_TOKEN as u64;
+        self.left_out.all = self.left_out.items > 0 && !others;
         self.left_out.shortened =
             self.keep.iter().filter(|keep| matches!(keep, Keep::Shortened(_))).count() as u32;
         let open_end = self.open_end;

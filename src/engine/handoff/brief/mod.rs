@@ -338,6 +338,11 @@ fn named(page: &mut Page, title: &'static str, names: impl Iterator<Item = &'sta
 }
 
 fn transcript(page: &mut Page, left_out: LeftOut) {
+    if left_out.all {
+        page.say("The transcript stays behind: ").number(left_out.items).say(" messages, about ");
+        page.number(left_out.tokens).say(" tokens. Ask for what you need of it.\n");
+        return;
+    }
     page.say(
         "The transcript behind this is evidence: consult it for wording, do not re-derive the facts. \
          Where it contradicts a fact, ask one question or re-check before you act.\n",

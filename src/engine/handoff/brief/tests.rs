@@ -118,7 +118,7 @@ fn full() -> Record {
             deadline: Some("2026-08-08T22:00:00Z".to_owned()),
         }),
         parting_words: vec![line("I will connect you to returns.")],
-        left_out: LeftOut { items: 12, tokens: 3_400, shortened: 1 },
+        left_out: LeftOut { items: 12, tokens: 3_400, shortened: 1, all: false },
         ..silent()
     }
 }
@@ -429,4 +429,12 @@ proptest! {
 /// A brief without its first line, whose hash is of the quoted text too.
 fn body(brief: &str) -> String {
     brief.split_once('\n').unwrap().1.to_owned()
+}
+
+#[test]
+fn a_transcript_that_stays_behind_is_not_called_evidence() {
+    let left_out = LeftOut { items: 9, tokens: 700, shortened: 0, all: true };
+    let text = render(&Record { left_out, ..silent() });
+    assert!(text.contains("The transcript stays behind: 9 messages, about 700 tokens."), "{text}");
+    assert!(!text.contains("is evidence"), "{text}");
 }

@@ -170,7 +170,7 @@ fn a_transfer_and_its_result_leave() {
     }
     check(&all(Form::Dialogue), &said, "kk....");
     let none = check(&all(Form::None), &said, "kk....");
-    assert_eq!(none.left_out, LeftOut { items: 2, tokens: 2, shortened: 0 });
+    assert_eq!(none.left_out, LeftOut { items: 2, tokens: 2, shortened: 0, all: true });
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn the_window_keeps_the_opening_turn_and_the_last_ones() {
     let window = |tokens, turns| Policy { tokens, turns, ..Policy::default() };
     check(&window(15_000, 2), &five_turns(), "kkkkkkkkkkkkkkkk");
     let cut = check(&window(1_900, 2), &five_turns(), "kkkk......kkkkkk");
-    assert_eq!((cut.left_out.items, cut.left_out.tokens), (6, 2 * (1600 + 10) / 4));
+    assert_eq!((cut.left_out.items, cut.left_out.tokens, cut.left_out.all), (6, 2 * (1600 + 10) / 4, false));
     // The oldest groups inside them go, no more than needed; opening and last customer turn stay.
     check(&window(900, 2), &five_turns(), ".k........kkkkkk");
     check(&window(500, 2), &five_turns(), ".k...........kkk");
@@ -330,7 +330,7 @@ fn an_oversized_result_is_shortened_before_the_window_is_measured() {
     let long: &'static str = Box::leak("x".repeat(200_000).into_boxed_str());
     let said = [U("hi"), Calls("", vec![("a", "look")]), R("a", long), U("go")];
     let filtered = check(&Policy::default(), &said, "kksk");
-    assert_eq!(filtered.left_out, LeftOut { items: 0, tokens: 0, shortened: 1 });
+    assert_eq!(filtered.left_out, LeftOut { shortened: 1, ..LeftOut::default() });
 }
 
 #[test]
