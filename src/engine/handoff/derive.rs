@@ -6,6 +6,7 @@ mod facts;
 mod lifts;
 mod limits;
 mod said;
+mod values;
 mod wants;
 
 pub use actions::{actions, tried};
@@ -15,24 +16,26 @@ pub use limits::limits;
 pub use said::said;
 pub use wants::Wants;
 
-/// How much derived facts may say.
+/// How much derived facts may say, in bytes of keys, values and what they need around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Facts at most.
     pub facts: usize,
-    /// Bytes of keys, values and what they need around them.
+    /// Bytes of them all.
     pub bytes: usize,
+    /// Up to so many bytes, what the receiver needs by no sign is told as well: a small run is told whole.
+    pub small: usize,
 }
 
 impl Room {
     /// Beside a transcript: what is needed at once, the rest can be looked up there.
     pub fn beside_transcript() -> Room {
-        Room { facts: 60, bytes: 1_200 }
+        Room { facts: 60, bytes: 1_200, small: 800 }
     }
 
     /// In place of a transcript of so many bytes: a share of it, so that it stays the smaller of the two.
     pub fn instead_of(transcript_bytes: usize) -> Room {
-        Room { facts: 200, bytes: (1_100 + transcript_bytes / 10).min(16_000) }
+        Room { facts: 200, bytes: (800 + transcript_bytes / 8).min(16_000), small: 400 }
     }
 }
 

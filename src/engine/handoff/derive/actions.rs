@@ -14,7 +14,7 @@ const MOST: usize = 12;
 const MOST_ARGUMENTS: usize = 4;
 /// Bytes of one argument's value, and of what an error says.
 const LONGEST_VALUE: usize = 60;
-const LONGEST_ERROR: usize = 80;
+const LONGEST_ERROR: usize = 60;
 
 /// Identifiers of a result that are looked at for one that is new.
 const MOST_MADE: usize = 8;
