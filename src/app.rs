@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustls::pki_types::ServerName;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsConnector;
 use tracing::info;
 
 use crate::clock::Clock;
@@ -17,8 +19,9 @@ use crate::engine::handoff::detect::Naming;
 use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
 use crate::proxy::{Inspector, Shell};
-use crate::store::{self, Store};
+use crate::store::{self, Address, Store};
 use crate::telemetry::Telemetry;
+use crate::tls;
 use crate::upstream::Upstream;
 
 /// Seam, bound to its ports and ready to run.
@@ -51,6 +54,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("the store cannot be opened")]
     Store(#[source] store::OpenError),
+    /// The way to the store's server cannot be set up.
+    #[error("connections to the store cannot be set up")]
+    StoreTls(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The way to upstream cannot be set up.
     #[error("connections to the upstream cannot be set up")]
     Upstream(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -155,12 +161,24 @@ pub(crate) fn policy(config: &Config) -> Policy {
 }
 
 fn store(config: &Config) -> Result<Store, StartError> {
+    let (capacity, limit) = (config.store_bytes, config.store_timeout);
     match &config.store {
-        config::Store::Memory => Ok(Store::memory(config.store_bytes, Clock::System)),
+        config::Store::Memory => Ok(Store::memory(capacity, Clock::System)),
         config::Store::File(path) => {
-            Store::file(path, config.store_bytes, Clock::System).map_err(StartError::Store)
+            Store::file(path, capacity, limit, Clock::System).map_err(StartError::Store)
+        }
+        config::Store::Redis(server) => {
+            let tls = if server.tls { Some(store_tls(config, &server.host)?) } else { None };
+            let (host, login) = (server.host.clone(), server.login.clone());
+            Ok(Store::redis(Address { host, port: server.port, tls, login }, limit))
         }
     }
+}
+
+fn store_tls(config: &Config, host: &str) -> Result<(TlsConnector, ServerName<'static>), StartError> {
+    let name = tls::name(host).map_err(|error| StartError::StoreTls(Box::new(error)))?;
+    let client = tls::client(&config.store_ca).map_err(|error| StartError::StoreTls(Box::new(error)))?;
+    Ok((TlsConnector::from(Arc::new(client)), name))
 }
 
 /// What makes this process's ids unlike another's: no secret, only new.

@@ -22,4 +22,5 @@ pub mod runs;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+mod tls;
 pub mod upstream;

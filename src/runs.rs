@@ -129,6 +129,14 @@ impl Runs {
         self.store.is_untouched()
     }
 
+    /// What `work` gives, if it does not wait for the store longer than an exchange may.
+    pub async fn within_limit<T>(
+        &self,
+        work: impl Future<Output = Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
+        self.store.within_limit(work).await
+    }
+
     /// The runs that a request may belong to.
     pub async fn find(&self, tenant: &Tenant, lookups: &[Lookup]) -> Result<Candidates, Trouble> {
         let keys: Vec<String> = lookups.iter().map(|lookup| tenant.lookup(&lookup.key)).collect();
@@ -297,7 +305,7 @@ mod tests {
     use crate::engine::read::Way;
     use crate::store::Expect;
 
-    const HOUR: Duration = Duration::from_secs(3600);
+    const HOUR: Duration = Duration::from_hours(1);
 
     struct Desk {
         runs: Runs,

@@ -89,6 +89,12 @@ fn store(config: &Config) -> String {
              client must reach the same replica throughout a conversation.",
             path.display()
         ),
+        Store::Redis(server) => format!(
+            "Records live in {server}, vouched for by {}; all replicas that use it and see the same credentials share \
+             them. They survive what that server survives, and it is waited for {} ms at most.",
+            if server.tls { trusted(&config.store_ca) } else { "nobody, since it is not TLS".to_owned() },
+            config.store_timeout.as_millis(),
+        ),
     }
 }
 
@@ -100,12 +106,16 @@ fn protocol(config: &Config) -> String {
         Http2::Auto => "HTTP/2 or HTTP/1.1, as the upstream chooses",
         Http2::Off => "HTTP/1.1",
     };
-    let roots = match &config.upstream_ca {
+    let roots = trusted(&config.upstream_ca);
+    format!("The upstream is spoken to over TLS in {versions}, vouched for by {roots}.")
+}
+
+fn trusted(roots: &Roots) -> String {
+    match roots {
         Roots::Bundled => "the built-in list of authorities".to_owned(),
         Roots::Native => "the machine's list of authorities".to_owned(),
         Roots::File(path) => format!("the authorities in {} alone", path.display()),
-    };
-    format!("The upstream is spoken to over TLS in {versions}, vouched for by {roots}.")
+    }
 }
 
 fn transcript(config: &Config) -> String {

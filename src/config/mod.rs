@@ -61,6 +61,8 @@ pub struct Config {
     pub transcript_turns: usize,
     pub result_bytes: usize,
     pub store: Store,
+    pub store_ca: Roots,
+    pub store_timeout: Duration,
     pub store_bytes: usize,
     pub retention: Duration,
     pub pending_ttl: Duration,
@@ -226,6 +228,8 @@ impl Given {
             transcript_turns: self.value(&vars::TRANSCRIPT_TURNS)?,
             result_bytes: self.value(&vars::RESULT_BYTES)?,
             store: self.value(&vars::STORE)?,
+            store_ca: self.value(&vars::STORE_CA)?,
+            store_timeout: self.value(&vars::STORE_TIMEOUT)?,
             store_bytes: self.value(&vars::STORE_BYTES)?,
             retention: self.value(&vars::RETENTION)?,
             pending_ttl: self.value(&vars::PENDING_TTL)?,
@@ -337,7 +341,7 @@ mod tests {
                 UPSTREAM,
                 ("SEAM_MODE", "rewrit"),
                 ("SEAM_CONTRACT", "inject"),
-                ("SEAM_STORE", "redis://:hunter2@cache/0"),
+                ("SEAM_STORE", "redis://:hunter2@cache/nought"),
                 ("SEAM_IDLE_TIMOUT", "5s"),
                 ("SEAM_COLOUR", "red"),
             ],
@@ -345,8 +349,9 @@ mod tests {
                 r#"SEAM_MODE: "rewrit" does not read; expected observe or rewrite, for example observe"#,
                 "SEAM_CONTRACT: \"inject\" does not read (this build cannot ask the sender for a contract yet); \
                  expected read or derive, for example derive",
-                "SEAM_STORE: *** does not read (this build cannot share records yet); expected memory or file:PATH, \
-                 for example file:/var/lib/seam/records",
+                "SEAM_STORE: *** does not read (invalid database number); expected memory, file:PATH, \
+                 or redis://HOST:PORT/DATABASE, or rediss:// for TLS, with USER:PASSWORD@ in front of the host \
+                 where needed, for example redis://cache.internal:6379/0",
                 "SEAM_COLOUR: unknown variable",
                 "SEAM_IDLE_TIMOUT: unknown variable; did you mean SEAM_IDLE_TIMEOUT?",
             ],

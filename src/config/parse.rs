@@ -99,12 +99,41 @@ pub enum Transcript {
 }
 
 /// Where records are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Store {
     /// In this process, bounded.
     Memory,
     /// In the file at this path, bounded.
     File(PathBuf),
+    /// In a Redis server.
+    Redis(RedisServer),
+}
+
+/// Where a Redis server is, and how to log in there.
+#[derive(Clone)]
+pub struct RedisServer {
+    /// Whether the connection is TLS.
+    pub tls: bool,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// User, password and number of the database.
+    pub login: redis::RedisConnectionInfo,
+}
+
+/// Without user and password, which people and logs have no need of.
+impl fmt::Display for RedisServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "rediss" } else { "redis" };
+        write!(f, "{scheme}://{}:{}/{}", self.host, self.port, self.login.db())
+    }
+}
+
+impl fmt::Debug for RedisServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisServer({self})")
+    }
 }
 
 /// How log lines look.
@@ -301,8 +330,11 @@ pub const RULES: Kind<Vec<String>> = Kind {
 };
 
 /// The store.
-pub const STORE: Kind<Store> =
-    Kind { parse: store, expected: "memory or file:PATH", example: "file:/var/lib/seam/records" };
+pub const STORE: Kind<Store> = Kind {
+    parse: store,
+    expected: "memory, file:PATH, or redis://HOST:PORT/DATABASE, or rediss:// for TLS, with USER:PASSWORD@ in front of the host where needed",
+    example: "redis://cache.internal:6379/0",
+};
 
 /// A filter of log lines.
 pub const LOG_FILTER: Kind<String> = Kind {
@@ -372,7 +404,30 @@ fn store(text: &str) -> Result<Store, String> {
             _ if path.starts_with("//") && !path.starts_with("///") => Err("a file has no host".into()),
             path => Ok(Store::File(path.into())),
         },
-        Some(("redis" | "rediss", _)) => Err("this build cannot share records yet".into()),
+        Some((scheme @ ("redis" | "rediss"), place)) => {
+            redis_server(scheme == "rediss", place).map(Store::Redis)
+        }
+        _ => Err(String::new()),
+    }
+}
+
+fn redis_server(tls: bool, place: &str) -> Result<RedisServer, String> {
+    use redis::{ConnectionAddr, IntoConnectionInfo};
+    if !place.starts_with("//") {
+        return Err("it has to begin with redis:// or rediss://".into());
+    }
+    if place.contains(['?', '#']) {
+        return Err("nothing can follow the number of the database".into());
+    }
+    // The words of the parser's error do not repeat the address; what follows them is its own name for it.
+    let remark = |error: redis::RedisError| {
+        error.to_string().split(" - ").next().unwrap_or_default().to_ascii_lowercase()
+    };
+    let server = format!("redis:{place}").into_connection_info().map_err(remark)?;
+    match server.addr() {
+        ConnectionAddr::Tcp(host, port) => {
+            Ok(RedisServer { tls, host: host.clone(), port: *port, login: server.redis_settings().clone() })
+        }
         _ => Err(String::new()),
     }
 }
@@ -492,6 +547,28 @@ mod tests {
         check(&STORE, "file:", "refused: the path is missing");
         check(&STORE, "file:/var/seam/", "refused: it is the path of a folder");
         check(&STORE, "/var/seam/records", "refused: ");
+    }
+
+    #[test]
+    fn a_redis_server_is_an_address_that_shows_no_password() {
+        check(&STORE, "redis://cache", "Redis(RedisServer(redis://cache:6379/0))");
+        check(&STORE, "rediss://u:hunt%402@cache:7/3", "Redis(RedisServer(rediss://cache:7/3))");
+        check(&STORE, "redis://:hunter2@[::1]:7", "Redis(RedisServer(redis://::1:7/0))");
+        let Ok(Store::Redis(server)) = (STORE.parse)("redis://u:hunt%402@cache:7/3") else {
+            panic!("it reads")
+        };
+        assert_eq!((server.login.username(), server.login.password()), (Some("u"), Some("hunt@2")));
+        for wrong in [
+            "redis:cache",
+            "redis://",
+            "redis://cache/x",
+            "redis://:hunter2@cache:port/0",
+            "rediss://:hunter2@cache#insecure",
+            "redis://:hunter2@cache?protocol=resp3",
+        ] {
+            let remark = (STORE.parse)(wrong).expect_err(wrong);
+            assert!(!remark.contains("hunter2"), "{remark}");
+        }
     }
 
     #[test]

@@ -416,10 +416,30 @@ pub static STORE: Var<parse::Store> = Var::new(
     Memory,
     parse::STORE,
     Is("memory"),
-    "Where records of transfers are kept: in memory, lost with the process; or in a file, which survives it and serves one process.",
+    "Where records of transfers are kept: in memory, lost with the process; in a file, which survives it and serves one process; or in a Redis server, which replicas share.",
 )
 .because("One replica needs nothing else.")
 .secret();
+
+/// Roots of trust for the store.
+pub static STORE_CA: Var<parse::Roots> = Var::new(
+    "SEAM_STORE_CA",
+    Memory,
+    parse::ROOTS,
+    Is("bundled"),
+    "Who vouches for a rediss store: the built-in list of Mozilla, the machine's own list, or only the certificates of a PEM file.",
+)
+.because("The built-in list works in an empty container; a server of your own usually needs a file.");
+
+/// How long the store is waited for.
+pub static STORE_TIMEOUT: Var<Duration> = Var::new(
+    "SEAM_STORE_TIMEOUT",
+    Memory,
+    parse::DURATION,
+    Is("250ms"),
+    "How long an exchange waits for a store in a file or a server, before its request goes on and again before its reply ends; beyond that it does without the store.",
+)
+.because("A store nearby answers in a few milliseconds; an agent does not notice a quarter of a second beside a model's answer.");
 
 /// The store's bound.
 pub static STORE_BYTES: Var<usize> = Var::new(
@@ -585,6 +605,8 @@ pub static ALL: &[&dyn Setting] = &[
     &TRANSCRIPT_TURNS,
     &RESULT_BYTES,
     &STORE,
+    &STORE_CA,
+    &STORE_TIMEOUT,
     &STORE_BYTES,
     &RETENTION,
     &PENDING_TTL,

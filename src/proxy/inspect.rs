@@ -165,7 +165,7 @@ impl Inner {
             return forward;
         }
         let at = self.clock.now();
-        let decision = match self.decide(&reading, &who, body, at).await {
+        let decision = match self.runs.within_limit(self.decide(&reading, &who, body, at)).await {
             Ok(decision) => decision,
             Err(trouble) => {
                 self.telemetry.store_trouble(&trouble);
@@ -323,7 +323,7 @@ impl Exchange {
             }
             return rest;
         };
-        if let Err(trouble) = self.learn(&reply).await {
+        if let Err(trouble) = self.inner.runs.within_limit(self.learn(&reply)).await {
             self.inner.telemetry.store_trouble(&trouble);
         }
         rest

@@ -118,10 +118,8 @@ impl Memory {
             Step::Note { list, member, at, cap, ttl } => {
                 desk.lists.entry(list).or_default().note(member, at, cap, ttl);
             }
-            Step::Remove { key } => {
-                self.entries.invalidate(&value_key(&key));
-                self.entries.invalidate(&set_key(&key));
-            }
+            Step::RemoveValue { key } => self.entries.invalidate(&value_key(&key)),
+            Step::RemoveSet { key } => self.entries.invalidate(&set_key(&key)),
             Step::Forget { list, member } => {
                 if let Some(list) = desk.lists.get_mut(&list) {
                     list.forget(&member);
@@ -236,7 +234,7 @@ mod tests {
         let memory = Memory::new(100 << 10, Clock::manual(Timestamp(1)));
         for n in 0..100 {
             let value = Bytes::from(vec![0; 10 << 10]);
-            let write = Write::default().put(n.to_string(), value, Expect::Absent, Duration::from_secs(60));
+            let write = Write::default().put(n.to_string(), value, Expect::Absent, Duration::from_mins(1));
             memory.write(write).expect("it is written");
         }
         memory.entries.run_pending_tasks();

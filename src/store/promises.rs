@@ -21,7 +21,7 @@ pub(super) struct Subject {
 }
 
 /// Nothing runs out while a test runs.
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 /// Short enough to be waited for where time is real.
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -29,6 +29,11 @@ impl Subject {
     /// A store whose time is simulated.
     pub(super) fn simulated(store: Store, clock: Clock, ground: impl Send + 'static) -> Subject {
         Subject { store, clock: Some(clock), _ground: Box::new(ground) }
+    }
+
+    /// A store whose time only passes.
+    pub(super) fn real(store: Store, ground: impl Send + 'static) -> Subject {
+        Subject { store, clock: None, _ground: Box::new(ground) }
     }
 
     async fn let_pass(&self, time: Duration) {

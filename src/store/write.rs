@@ -32,7 +32,8 @@ pub(super) enum Step {
     Put { key: String, value: Bytes, expect: Expect, ttl: Duration },
     Add { key: String, member: String, cap: usize, ttl: Duration },
     Note { list: String, member: String, at: Timestamp, cap: usize, ttl: Duration },
-    Remove { key: String },
+    RemoveValue { key: String },
+    RemoveSet { key: String },
     Forget { list: String, member: String },
 }
 
@@ -64,7 +65,7 @@ impl Write {
     /// Removes the value and the set under `key`, if there are any.
     #[must_use]
     pub fn remove(mut self, key: String) -> Self {
-        self.steps.push(Step::Remove { key });
+        self.steps.extend([Step::RemoveValue { key: key.clone() }, Step::RemoveSet { key }]);
         self
     }
 

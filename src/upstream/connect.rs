@@ -2,15 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -19,26 +16,10 @@ use tokio_rustls::client::TlsStream;
 
 use super::Fault;
 use crate::config::{BaseUrl, Config, Http2, Roots};
+use crate::tls::{self, TlsError};
 
 /// No single address of several may use up the whole of the connect timeout.
 const LEAST_PER_ADDRESS: Duration = Duration::from_millis(250);
-
-/// Why the upstream's roots of trust, or its name, are of no use.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RootsError {
-    /// A file cannot be read as certificates.
-    #[error("{path} cannot be read as certificates: {cause}")]
-    File { path: String, cause: String },
-    /// There is none to be trusted.
-    #[error("no certificate authority was found in {0}")]
-    Empty(String),
-    /// The upstream's host cannot be the name on a certificate, or stand in a head.
-    #[error("the upstream's host is no valid name")]
-    Host,
-    /// TLS cannot be set up.
-    #[error("TLS cannot be set up")]
-    Tls(#[source] rustls::Error),
-}
 
 /// What is offered to upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +52,7 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    pub(super) fn new(config: &Config) -> Result<Connector, RootsError> {
+    pub(super) fn new(config: &Config) -> Result<Connector, TlsError> {
         let base = &config.upstream;
         let tls = if base.tls { Some(Tls::new(base, &config.upstream_ca, config.http2)?) } else { None };
         Ok(Connector { host: base.host.clone(), port: base.port, timeout: config.connect_timeout, tls })
@@ -123,15 +104,10 @@ async fn first_to_answer(addresses: &[SocketAddr], deadline: Instant) -> io::Res
 }
 
 impl Tls {
-    fn new(base: &BaseUrl, roots: &Roots, http2: Http2) -> Result<Tls, RootsError> {
-        let name = ServerName::try_from(base.host.clone()).map_err(|_| RootsError::Host)?;
+    fn new(base: &BaseUrl, roots: &Roots, http2: Http2) -> Result<Tls, TlsError> {
+        let name = tls::name(&base.host)?;
         let offers_http2 = http2 == Http2::Auto;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut http1 = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(RootsError::Tls)?
-            .with_root_certificates(trusted(roots)?)
-            .with_no_client_auth();
+        let mut http1 = tls::client(roots)?;
         http1.alpn_protocols = vec![b"http/1.1".to_vec()];
         let mut any = http1.clone();
         if offers_http2 {
@@ -139,38 +115,6 @@ impl Tls {
         }
         Ok(Tls { name, any: Arc::new(any).into(), http1: Arc::new(http1).into(), offers_http2 })
     }
-}
-
-fn trusted(roots: &Roots) -> Result<RootCertStore, RootsError> {
-    let mut store = RootCertStore::empty();
-    match roots {
-        Roots::Bundled => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-        Roots::Native => {
-            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        Roots::File(path) => {
-            for certificate in certificates(path)? {
-                store.add(certificate).map_err(|error| unreadable(path, &error))?;
-            }
-        }
-    }
-    if store.is_empty() {
-        let place = match roots {
-            Roots::Bundled => "the built-in list".to_owned(),
-            Roots::Native => "the machine's list".to_owned(),
-            Roots::File(path) => path.display().to_string(),
-        };
-        return Err(RootsError::Empty(place));
-    }
-    Ok(store)
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, RootsError> {
-    CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| unreadable(path, &error))
-}
-
-fn unreadable(path: &Path, cause: &dyn std::fmt::Display) -> RootsError {
-    RootsError::File { path: path.display().to_string(), cause: cause.to_string() }
 }
 
 /// A connection, with or without TLS.

@@ -24,11 +24,11 @@ use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
 use http_body::Body as _;
 
 pub(crate) use body::Body;
-pub(crate) use connect::RootsError;
 pub(crate) use request::Outgoing;
 
 use crate::config::{BaseUrl, Config};
 use crate::telemetry::{Event, Telemetry};
+use crate::tls::TlsError;
 use connect::{Connector, Offer};
 use idle::Idle;
 use line::{Line, Unanswered};
@@ -83,9 +83,10 @@ enum Dress {
 
 impl Upstream {
     /// The endpoint that `config` names. No connection is made yet.
-    pub(crate) fn new(config: &Config, telemetry: Arc<Telemetry>) -> Result<Upstream, RootsError> {
+    pub(crate) fn new(config: &Config, telemetry: Arc<Telemetry>) -> Result<Upstream, TlsError> {
         let base = config.upstream.clone();
-        let host = HeaderValue::from_str(base.authority.as_str()).map_err(|_| RootsError::Host)?;
+        let host = HeaderValue::from_str(base.authority.as_str())
+            .map_err(|_| TlsError::Name(base.authority.to_string()))?;
         let connector = Connector::new(config)?;
         let pool = Pool::new(config.pool_idle_timeout);
         Ok(Upstream { base, host, connector, pool, idle_timeout: config.idle_timeout, telemetry })

@@ -450,7 +450,7 @@ async fn golden() -> Value {
 async fn check_golden(case: &Value) {
     use crate::store::{Expect, Write};
     let desk = Desk::new();
-    let week = std::time::Duration::from_secs(7 * 86_400);
+    let week = std::time::Duration::from_hours(7 * 24);
     let mut write = Write::default();
     for (key, value) in case["values"].as_object().expect("values") {
         let value = Bytes::from(value.as_str().expect("text").to_owned());

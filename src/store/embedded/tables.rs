@@ -150,10 +150,8 @@ impl<'t> Tables<'t> {
                 let over = at.0.saturating_sub(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
                 self.bound(&list, over, cap)
             }
-            Step::Remove { key } => {
-                self.remove(VALUE, &key)?;
-                self.remove(SET, &key)
-            }
+            Step::RemoveValue { key } => self.remove(VALUE, &key),
+            Step::RemoveSet { key } => self.remove(SET, &key),
             Step::Forget { list, member } => self.forget(&list, &member),
         }
     }

@@ -10,7 +10,7 @@ use crate::engine::time::Timestamp;
 use crate::store::promises::{Subject, keeps_its_promises};
 use crate::store::{Expect, Store};
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 const MANY: usize = 64 << 20;
 
 /// A folder of a test's own.
@@ -52,7 +52,7 @@ async fn keys_of(file: &Embedded, keys: impl IntoIterator<Item = String>) -> Vec
 
 fn start() -> Subject {
     let (folder, clock) = (Folder::new(), clock());
-    let store = Store::file(&folder.file(), MANY, clock.clone()).expect("it opens");
+    let store = Store::file(&folder.file(), MANY, HOUR, clock.clone()).expect("it opens");
     Subject::simulated(store, clock, folder)
 }
 
