@@ -3,6 +3,8 @@
 //! `cargo bench --bench verifier` prints a table. For instructions instead of time:
 //! `valgrind --tool=callgrind target/release/deps/verifier-* once base|index|verify`.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Instant;

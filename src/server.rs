@@ -22,7 +22,7 @@ use crate::drain::{Phase, Signal};
 const HEAD_BYTES: u32 = 64 * 1024;
 /// How long a head may take, and a connection may rest between requests:
 /// longer than common clients keep one (Go: 90 s), so that they close first.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(120);
+const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
 /// Exchanges at once on one HTTP/2 connection.
 const STREAMS: u32 = 256;
 /// HTTP/2 flow-control windows: enough for a long conversation without a round trip.

@@ -1,6 +1,7 @@
 //! `seam verify`: checks facts against recorded conversations, one line of JSON
 //! a fact.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{BufRead as _, Write as _};
@@ -140,13 +141,15 @@ fn check(facts: &Path, transcripts: &Path, summary: bool) -> Result<(), Failure>
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for row in &rows {
         let key = (row.transcript_id.as_str(), row.cut);
-        if !indexes.contains_key(&key) {
-            let transcript = transcripts
-                .get(&row.transcript_id)
-                .ok_or_else(|| Failure::NoTranscript(row.transcript_id.clone()))?;
-            indexes.insert(key, index(transcript, row.cut)?);
-        }
-        let Some(evidence) = indexes.get(&key) else { continue };
+        let evidence = match indexes.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let transcript = transcripts
+                    .get(&row.transcript_id)
+                    .ok_or_else(|| Failure::NoTranscript(row.transcript_id.clone()))?;
+                new.insert(index(transcript, row.cut)?)
+            }
+        };
         let claims = vec![row.fact.claim()];
         for fact in verify(claims, evidence, &Freshness::default(), Timestamp::default()) {
             if summary {

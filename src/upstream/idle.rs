@@ -64,7 +64,7 @@ mod tests {
             idle.stir();
         }
         // Time in which nobody waits for the peer is not the peer's.
-        advance(Duration::from_secs(60)).await;
+        advance(Duration::from_mins(1)).await;
         let began = Instant::now();
         poll_fn(|cx| idle.poll(cx)).await;
         assert_eq!(began.elapsed(), LIMIT);

@@ -90,7 +90,7 @@ async fn a_compressed_body_passes_unread_and_is_counted() {
 
 #[tokio::test]
 async fn a_reply_that_cannot_be_read_passes_with_a_finding() {
-    let mut upstream = Upstream::start().await;
+    let upstream = Upstream::start().await;
     let seam = Seam::start(&upstream.url()).await;
     let sent = body(r#"[{"role":"user","content":"hi"}]"#);
     let replies: [&[u8]; 3] = [b"[]", b"<html>busy</html>", br#"{"choices":{}}"#];

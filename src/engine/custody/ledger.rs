@@ -49,7 +49,7 @@ impl Ledger {
     }
 
     /// Lifts what the customer has taken back in these turns.
-    pub fn lift<'a>(&mut self, turns: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    pub fn lift<'a>(&mut self, turns: &(impl Iterator<Item = &'a str> + Clone)) -> Vec<String> {
         let mut lifted = Vec::new();
         self.constraints.retain(|constraint| {
             let stays = !(constraint.binds && derive::is_lifted(&constraint.text, turns.clone()));

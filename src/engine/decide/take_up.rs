@@ -160,7 +160,7 @@ fn with_log(
     let turns = [run.opening.clone(), run.latest.clone()];
     let hops = run.since_turn().count() as u32 + 1;
     let budget = at.policy.allowance.left(run.spent, hops, run.begun);
-    let lifted = run.ledger.lift(log.customer_turns());
+    let lifted = run.ledger.lift(&log.customer_turns());
     let ledger = run.ledger.clone();
     let Some(place) = run.transfers.iter().rposition(|transfer| transfer.record.hop == hop) else {
         return Decision::forward(Pass::NotReceiver, Some(run), true);

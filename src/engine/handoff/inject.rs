@@ -64,7 +64,7 @@ pub fn ask(
         .collect();
     let free =
         |name: &&str| silent.iter().all(|(_, tool)| !tool.parameters.is_some_and(|own| declares(own, name)));
-    let property = NAMES.into_iter().find(|name| free(&name))?;
+    let property = NAMES.into_iter().find(|name| free(name))?;
     let mut asked: Vec<AskedTool> = Vec::new();
     for (at, tool) in silent {
         let schema =

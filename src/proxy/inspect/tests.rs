@@ -564,7 +564,7 @@ struct Team {
 impl Team {
     const AGENTS: [&'static str; 4] = ["intake", "workshop", "billing", "parts"];
 
-    async fn new(settings: &[(&str, &str)]) -> Team {
+    fn new(settings: &[(&str, &str)]) -> Team {
         Team { desk: Desk::with(settings), list: vec![opening()], calls: 0 }
     }
 
@@ -609,7 +609,7 @@ impl Team {
 
 #[tokio::test]
 async fn agents_that_bounce_without_a_word_of_the_customer_are_found_out() {
-    let mut team = Team::new(&[]).await;
+    let mut team = Team::new(&[]);
     team.look_up("intake", r#"{"booking":"bk_1"}"#).await;
     let round = ["intake", "workshop", "billing", "parts"];
     for n in 0..14 {
@@ -621,7 +621,7 @@ async fn agents_that_bounce_without_a_word_of_the_customer_are_found_out() {
 
 #[tokio::test]
 async fn a_return_with_something_new_and_a_chat_of_many_turns_are_not() {
-    let mut team = Team::new(&[]).await;
+    let mut team = Team::new(&[]);
     team.pass("intake", "workshop").await;
     team.look_up("workshop", r#"{"job":"jb_1"}"#).await;
     team.pass("workshop", "intake").await;
@@ -639,7 +639,7 @@ async fn a_return_with_something_new_and_a_chat_of_many_turns_are_not() {
 
 #[tokio::test]
 async fn a_constraint_that_every_sender_forgets_stands_in_the_last_brief_once() {
-    let mut team = Team::new(&[]).await;
+    let mut team = Team::new(&[]);
     let mut brief = String::new();
     for (from, to) in
         [("intake", "workshop"), ("workshop", "billing"), ("billing", "parts"), ("parts", "intake")]
@@ -654,7 +654,7 @@ async fn a_constraint_that_every_sender_forgets_stands_in_the_last_brief_once() 
 
 #[tokio::test]
 async fn what_the_customer_takes_back_is_no_longer_carried() {
-    let mut team = Team::new(&[]).await;
+    let mut team = Team::new(&[]);
     team.pass("intake", "workshop").await;
     team.turn("workshop", says("When can we reach you?")).await;
     team.list.push(user("You can call me before noon after all."));
@@ -666,7 +666,7 @@ async fn what_the_customer_takes_back_is_no_longer_carried() {
 
 #[tokio::test]
 async fn a_former_holder_that_goes_on_is_refused_where_custody_is_enforced() {
-    let mut team = Team::new(RULES).await;
+    let mut team = Team::new(RULES);
     team.look_up("intake", r#"{"booking":"bk_1"}"#).await;
     team.pass("intake", "workshop").await;
     team.turn("workshop", says("I am on it.")).await;
@@ -680,7 +680,7 @@ async fn a_former_holder_that_goes_on_is_refused_where_custody_is_enforced() {
 
 #[tokio::test]
 async fn a_holder_that_is_silent_for_half_an_hour_has_lost_the_run() {
-    let mut team = Team::new(RULES).await;
+    let mut team = Team::new(RULES);
     team.pass("intake", "workshop").await;
     team.turn("workshop", says("I am on it.")).await;
     team.desk.clock.advance_ms(31 * 60 * 1000);
@@ -690,7 +690,7 @@ async fn a_holder_that_is_silent_for_half_an_hour_has_lost_the_run() {
 
 #[tokio::test]
 async fn a_receiver_whose_first_reply_gives_the_run_back_declines() {
-    let mut team = Team::new(&[]).await;
+    let mut team = Team::new(&[]);
     team.look_up("intake", r#"{"booking":"bk_1"}"#).await;
     team.pass("intake", "workshop").await;
     // The sender's name comes from its own transfer back to it.
@@ -705,7 +705,7 @@ async fn a_receiver_whose_first_reply_gives_the_run_back_declines() {
 #[tokio::test]
 async fn a_run_that_has_spent_what_it_may_is_refused_where_the_budget_is_enforced() {
     let settings = [RULES[0], ("SEAM_BUDGET_TOKENS", "5")];
-    let mut team = Team::new(&settings).await;
+    let mut team = Team::new(&settings);
     team.pass("intake", "workshop").await;
     let got = team.turn("workshop", says("I am on it.")).await;
     assert!(has_brief(&got, "You are the").contains("tokens"), "the budget stands in the brief");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::world::{Dice, Part, Record, World};
 
-pub const ALL: [fn(&mut Dice) -> World; 4] = [clinic, servers, library, bank];
+pub(super) const ALL: [fn(&mut Dice) -> World; 4] = [clinic, servers, library, bank];
 
 const FIRST: [&str; 8] = ["Ada", "Bo", "Chidi", "Dana", "Elif", "Femi", "Greta", "Hugo"];
 const LAST: [&str; 8] = ["Obi", "Lund", "Okoro", "Silva", "Kaya", "Ade", "Weiss", "Marin"];

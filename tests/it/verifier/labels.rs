@@ -19,7 +19,7 @@ struct Fact {
 }
 
 /// Makes facts of every label and judges them.
-pub fn judge(world: &World, seed: u64, score: &mut Score) {
+pub(super) fn judge(world: &World, seed: u64, score: &mut Score) {
     let run = world.calls.iter().map(|call| Happening::Call {
         id: &call.id,
         name: call.tool,
@@ -354,7 +354,7 @@ fn string(text: &str, dice: &mut Dice) -> Option<String> {
 fn grouped(whole: &str) -> String {
     let mut out = String::new();
     for (index, c) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index) % 3 == 0 {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);

@@ -3,37 +3,37 @@
 use serde_json::{Map, Value, json};
 
 /// A small deterministic random source.
-pub struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Dice {
+    pub(super) fn new(seed: u64) -> Dice {
         Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn roll(&mut self, sides: usize) -> usize {
+    pub(super) fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as usize % sides
     }
 
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.roll(from.len())]
     }
 
-    pub fn digits(&mut self, count: usize) -> String {
+    pub(super) fn digits(&mut self, count: usize) -> String {
         (0..count).map(|_| char::from(b'0' + self.roll(10) as u8)).collect()
     }
 
-    pub fn day(&mut self) -> String {
+    pub(super) fn day(&mut self) -> String {
         format!("{}-{:02}-{:02}", 2030 + self.roll(3), 1 + self.roll(12), 1 + self.roll(28))
     }
 
-    pub fn time(&mut self) -> String {
+    pub(super) fn time(&mut self) -> String {
         format!("{:02}:{:02}:00", self.roll(24), [0, 15, 30, 45][self.roll(4)])
     }
 
-    pub fn money(&mut self) -> Value {
+    pub(super) fn money(&mut self) -> Value {
         let cents = 100 + self.roll(400_000);
         let text = match self.roll(3) {
             0 => format!("{}", cents / 100),
@@ -45,7 +45,7 @@ impl Dice {
 }
 
 /// A part of a result.
-pub enum Part {
+pub(super) enum Part {
     /// A value.
     Leaf(Value),
     /// An object that is no record of its own.
@@ -56,12 +56,10 @@ pub enum Part {
     List(Vec<Record>),
     /// A map from names to records.
     Map(Vec<Record>),
-    /// One record.
-    One(Record),
 }
 
 /// A thing that has values.
-pub struct Record {
+pub(super) struct Record {
     /// What kind of thing a sender calls it.
     pub kind: &'static str,
     pub name: String,
@@ -70,7 +68,7 @@ pub struct Record {
 
 /// A value that is true: where it stands and what of.
 #[derive(Clone, Debug)]
-pub struct Truth {
+pub(super) struct Truth {
     pub call: usize,
     /// From the outermost record in: kind and name.
     pub chain: Vec<(&'static str, String)>,
@@ -82,25 +80,25 @@ pub struct Truth {
 impl Truth {
     /// Whether the other is a value of the same record under the same key; one of them may name fewer of
     /// the records around it.
-    pub fn is_same(&self, other: &Truth) -> bool {
+    pub(super) fn is_same(&self, other: &Truth) -> bool {
         self.path == other.path && self.is_same_record(other)
     }
 
-    pub fn is_same_record(&self, other: &Truth) -> bool {
+    pub(super) fn is_same_record(&self, other: &Truth) -> bool {
         !self.chain.is_empty()
             && !other.chain.is_empty()
             && self.chain.iter().rev().zip(other.chain.iter().rev()).all(|(a, b)| a == b)
     }
 }
 
-pub struct Call {
+pub(super) struct Call {
     pub id: String,
     pub tool: &'static str,
     pub arguments: String,
     pub result: String,
 }
 
-pub struct World {
+pub(super) struct World {
     dice: Dice,
     pub calls: Vec<Call>,
     pub truths: Vec<Truth>,
@@ -108,19 +106,19 @@ pub struct World {
 
 impl World {
     /// A run in which nothing has happened yet.
-    pub fn new(seed: usize) -> World {
+    pub(super) fn new(seed: usize) -> World {
         World { dice: Dice::new(seed as u64), calls: Vec::new(), truths: Vec::new() }
     }
 
     /// Adds a call whose result is a record, named in it or only by the arguments.
-    pub fn record(&mut self, tool: &'static str, arguments: Value, record: &Record) {
+    pub(super) fn record(&mut self, tool: &'static str, arguments: Value, record: &Record) {
         let mut body = Map::new();
         self.fields(&[(record.kind, record.name.clone())], &mut Vec::new(), &record.fields, &mut body);
         self.add(tool, &arguments, Value::Object(body));
     }
 
     /// Adds a call whose result is a list of records of something that the arguments name.
-    pub fn list(
+    pub(super) fn list(
         &mut self,
         tool: &'static str,
         arguments: Value,
@@ -137,7 +135,7 @@ impl World {
     }
 
     /// Adds a call that returns one bare value.
-    pub fn bare(
+    pub(super) fn bare(
         &mut self,
         tool: &'static str,
         arguments: Value,
@@ -200,7 +198,6 @@ impl World {
                         records.iter().map(|record| (record.name.clone(), self.nested(chain, record)));
                     Value::Object(entries.collect())
                 }
-                Part::One(record) => self.nested(chain, record),
             };
             body.insert((*key).to_owned(), value);
             path.pop();

@@ -111,7 +111,7 @@ fn classify(words: &Words) -> (Class, usize) {
 /// The keys of one index.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    keys: Vec<Key>,
+    entries: Vec<Key>,
     by_text: HashMap<Box<str>, KeyId>,
     /// The same keys come again and again: the last one of each slot is tried before the map.
     recent: Vec<KeyId>,
@@ -126,7 +126,7 @@ const KEYS: usize = 50_000;
 impl Default for Keys {
     fn default() -> Self {
         Keys {
-            keys: vec![Key::new("")],
+            entries: vec![Key::new("")],
             by_text: HashMap::new(),
             recent: vec![KeyId::NONE; RECENT],
             by_words: HashMap::new(),
@@ -136,7 +136,7 @@ impl Default for Keys {
 
 impl Keys {
     /// The number of the key `text`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn intern(&mut self, text: &str) -> KeyId {
         let slot = slot(text);
         let recent = self.recent[slot];
@@ -150,14 +150,14 @@ impl Keys {
 
     #[cold]
     fn insert(&mut self, text: &str) -> KeyId {
-        if self.keys.len() >= KEYS {
+        if self.entries.len() >= KEYS {
             return KeyId::NONE;
         }
-        let id = KeyId(self.keys.len() as u32);
+        let id = KeyId(self.entries.len() as u32);
         let key = Key::new(text);
         self.by_words.entry(fold::hash(&key.words.text)).or_default().push(id);
         self.by_text.insert(text.into(), id);
-        self.keys.push(key);
+        self.entries.push(key);
         id
     }
 
@@ -176,7 +176,7 @@ impl std::ops::Index<KeyId> for Keys {
     type Output = Key;
 
     fn index(&self, id: KeyId) -> &Key {
-        &self.keys[id.0 as usize]
+        &self.entries[id.0 as usize]
     }
 }
 

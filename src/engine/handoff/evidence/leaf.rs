@@ -68,7 +68,7 @@ impl<'e> Leaf<'e> {
     /// The keys from the record's own object down to the value, joined by dots; empty for a whole result.
     pub fn path(&self) -> String {
         let seen = self.evidence.seen(self.call);
-        let top = seen.records.records[self.record() as usize].node;
+        let top = seen.records.all[self.record() as usize].node;
         let mut steps: Vec<String> = Vec::new();
         let mut node = self.node;
         while node != top && node != 0 {
@@ -124,7 +124,7 @@ pub(crate) fn record_name(evidence: &Evidence, call: u32, record: u32) -> Option
     let seen = evidence.seen(call);
     let name = seen.records.names_of(record).next()?;
     let entry = &evidence.keys[name.key];
-    let how = seen.records.records[record as usize].how;
+    let how = seen.records.all[record as usize].how;
     if how == How::Call {
         return Some(RecordName {
             kind: kind(&entry.words, entry.stem),

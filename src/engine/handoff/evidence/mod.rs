@@ -90,11 +90,7 @@ impl CallSeen {
 
     /// The node that a record's keys hang on.
     pub(crate) fn top(&self, record: u32, keys: &Keys) -> u32 {
-        if record == 0 {
-            records::core(&self.result, keys)
-        } else {
-            self.records.records[record as usize].node
-        }
+        if record == 0 { records::core(&self.result, keys) } else { self.records.all[record as usize].node }
     }
 
     /// The arguments' text as it came.

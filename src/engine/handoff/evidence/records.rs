@@ -54,7 +54,7 @@ pub(crate) struct Slice {
 /// The records of one result.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    pub(crate) records: Vec<Record>,
+    pub(crate) all: Vec<Record>,
     pub(crate) names: Vec<Name>,
     pub(crate) slices: Vec<Slice>,
     pub(crate) text: String,
@@ -75,7 +75,7 @@ impl Records {
 
     /// All names that are a record's own.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = &Name> {
-        self.names.iter().filter(|name| self.records[name.record as usize].how != How::Nowhere)
+        self.names.iter().filter(|name| self.all[name.record as usize].how != How::Nowhere)
     }
 
     /// The names of one record, the first one first.
@@ -86,15 +86,15 @@ impl Records {
 
     /// The nearest record, from `record` outwards, that has an identity.
     pub(crate) fn known(&self, mut record: u32) -> u32 {
-        while record != 0 && self.records[record as usize].how == How::Nowhere {
-            record = self.records[record as usize].parent;
+        while record != 0 && self.all[record as usize].how == How::Nowhere {
+            record = self.all[record as usize].parent;
         }
         record
     }
 
     /// The record around a record, the call's own at last.
     pub(crate) fn around(&self, record: u32) -> Option<u32> {
-        (record != 0).then(|| self.known(self.records[record as usize].parent))
+        (record != 0).then(|| self.known(self.all[record as usize].parent))
     }
 
     /// From a record outwards; the call's own only where it says more than those inside it.
@@ -119,7 +119,7 @@ pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Words
     let mut finder = Finder {
         core: core(result, keys),
         records: Records {
-            records: Vec::with_capacity(8),
+            all: Vec::with_capacity(8),
             names: Vec::with_capacity(16),
             slices: Vec::new(),
             text: String::with_capacity(128),
@@ -169,7 +169,7 @@ pub(crate) fn core(result: &Document, keys: &Keys) -> u32 {
         };
         match inner {
             Some(inner) if result.node(inner).end > inner + 1 || is_tree(result.node(inner).kind) => {
-                node = inner
+                node = inner;
             }
             _ => break,
         }
@@ -226,7 +226,7 @@ struct Finder<'f> {
 impl Finder<'_> {
     /// Record 0: what the call was about.
     fn call(&mut self, result: &Document) {
-        self.records.records.push(Record { node: 0, parent: 0, how: How::Call, day: 0 });
+        self.records.all.push(Record { node: 0, parent: 0, how: How::Call, day: 0 });
         let whole = result.whole();
         let mut named: Vec<(u32, u32)> = Vec::new();
         for (node, hash) in &self.wanted {
@@ -272,7 +272,7 @@ impl Finder<'_> {
     fn object(&mut self, result: &Document, index: u32, around: u32) -> Option<u32> {
         let parent = result.node(index).parent;
         let element = result.node(parent).kind == Kind::Array || result.is_region(parent);
-        let container = self.container(result, index);
+        let container = container(result, index);
         let mut best: Option<(u32, u32)> = None;
         let mut names: [Option<u32>; 4] = [None; 4];
         let mut named = 0;
@@ -329,12 +329,12 @@ impl Finder<'_> {
         if !opens {
             return None;
         }
-        let record = self.records.records.len() as u32;
+        let record = self.records.all.len() as u32;
         let how = if best.is_some() || map_key { How::Own } else { How::Name };
         let series = best.is_none_or(|(child, _)| self.keys[result.node(child).key].class == Class::Number)
             && !map_key;
         let day = day.filter(|_| series).map_or(0, |child| fold::hash_of(&result.value(child)));
-        self.records.records.push(Record { node: index, parent: around, how, day });
+        self.records.all.push(Record { node: index, parent: around, how, day });
         if let Some((child, _)) = best {
             self.name(record, result.node(child).key, &result.value(child), child);
         }
@@ -383,22 +383,6 @@ impl Finder<'_> {
         if score > 0 && key.class == Class::Id { score + 1 } else { score }
     }
 
-    /// The key that says what kind of thing stands at a node: its own, or its list's.
-    fn container(&self, result: &Document, index: u32) -> KeyId {
-        let mut node = index;
-        for _ in 0..4 {
-            let key = result.node(node).key;
-            if key != KeyId::NONE {
-                return key;
-            }
-            if node == 0 {
-                break;
-            }
-            node = result.node(node).parent;
-        }
-        KeyId::NONE
-    }
-
     /// Whether an object is an entry of a map from identities to objects.
     fn map_key(&self, result: &Document, index: u32) -> bool {
         let node = result.node(index);
@@ -439,7 +423,7 @@ impl Finder<'_> {
     /// Takes their identity from elements of one list that share it: it is not their own.
     fn disown(&mut self, result: &Document) {
         let mut seen: Vec<(u32, u64, u64, u32)> = Vec::new();
-        for (index, record) in self.records.records.iter().enumerate().skip(1) {
+        for (index, record) in self.records.all.iter().enumerate().skip(1) {
             let parent = result.node(record.node).parent;
             if result.node(parent).kind != Kind::Array {
                 continue;
@@ -452,7 +436,7 @@ impl Finder<'_> {
         for pair in seen.windows(2) {
             if (pair[0].0, pair[0].1, pair[0].2) == (pair[1].0, pair[1].1, pair[1].2) {
                 for (_, _, _, index) in pair {
-                    self.records.records[*index as usize].how = How::Nowhere;
+                    self.records.all[*index as usize].how = How::Nowhere;
                 }
             }
         }
@@ -471,6 +455,22 @@ fn is_identifier(text: &str) -> bool {
         && bytes.iter().all(plain)
         && (letters && !day || digits >= 5 && digits == bytes.len())
         && !bytes.ends_with(b"%")
+}
+
+/// The key that says what kind of thing stands at a node: its own, or its list's.
+fn container(result: &Document, index: u32) -> KeyId {
+    let mut node = index;
+    for _ in 0..4 {
+        let key = result.node(node).key;
+        if key != KeyId::NONE {
+            return key;
+        }
+        if node == 0 {
+            break;
+        }
+        node = result.node(node).parent;
+    }
+    KeyId::NONE
 }
 
 /// Whether everything in a map is an object.

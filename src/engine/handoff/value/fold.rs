@@ -45,7 +45,6 @@ fn look_alike(c: char) -> Option<char> {
         '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ab}' | '\u{bb}' => '"',
         '\u{2044}' | '\u{2215}' => '/',
         '\u{2236}' => ':',
-        '\u{d7}' => 'x',
         // Cyrillic and Greek letters with a Latin twin.
         'а' => 'a',
         'е' => 'e',
@@ -56,7 +55,7 @@ fn look_alike(c: char) -> Option<char> {
         'с' => 'c',
         'ѕ' => 's',
         'у' => 'y',
-        'х' => 'x',
+        'х' | '\u{d7}' => 'x',
         'А' | 'Α' => 'A',
         'В' | 'Β' => 'B',
         'Е' | 'Ε' => 'E',

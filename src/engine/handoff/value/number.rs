@@ -31,10 +31,7 @@ impl Number {
             Some(rest) if is_currency(rest.trim()) => (true, rest.trim()),
             _ => (false, before),
         };
-        let unit = match (before, after) {
-            ("", unit) | (unit, "") => unit,
-            _ => return None,
-        };
+        let (("", unit) | (unit, "")) = (before, after) else { return None };
         if !before.is_empty() && !is_currency(before) {
             return None;
         }
@@ -80,7 +77,7 @@ fn plain(text: &str) -> Option<String> {
     let (negative, digits) = sign(text);
     let (mantissa, exponent) = match digits.find(['e', 'E']) {
         Some(at) => {
-            let exponent: i32 = digits[at + 1..].parse().ok()?;
+            let exponent: isize = digits[at + 1..].parse().ok()?;
             if exponent.abs() > 60 {
                 return None;
             }
@@ -98,17 +95,17 @@ fn plain(text: &str) -> Option<String> {
     Some(shortest(negative, whole, fraction, exponent))
 }
 
-fn shortest(negative: bool, whole: &str, fraction: &str, exponent: i32) -> String {
+fn shortest(negative: bool, whole: &str, fraction: &str, exponent: isize) -> String {
     let mut digits: String = [whole, fraction].concat();
-    let mut point = whole.len() as i32 + exponent;
-    if point > digits.len() as i32 {
-        digits.extend(std::iter::repeat_n('0', (point - digits.len() as i32) as usize));
+    let point = whole.len().checked_add_signed(exponent);
+    if point.is_none() {
+        digits.insert_str(0, &"0".repeat(exponent.unsigned_abs() - whole.len()));
     }
-    if point < 0 {
-        digits.insert_str(0, &"0".repeat(point.unsigned_abs() as usize));
-        point = 0;
+    let point = point.unwrap_or(0);
+    if point > digits.len() {
+        digits.push_str(&"0".repeat(point - digits.len()));
     }
-    let (whole, fraction) = digits.split_at(point as usize);
+    let (whole, fraction) = digits.split_at(point);
     let whole = whole.trim_start_matches('0');
     let fraction = fraction.trim_end_matches('0');
     let mut out = String::with_capacity(digits.len() + 3);

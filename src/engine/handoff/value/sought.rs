@@ -123,6 +123,11 @@ impl<'v> Sought<'v> {
         Sought { text, sketch: Sketch::of(text), forms: Forms::of(text), tree: None }
     }
 
+    /// Whether the value is a day or a time, which may be written in several words.
+    pub(crate) fn is_moment(&self) -> bool {
+        !self.forms.moments.is_empty()
+    }
+
     /// What all spellings of the value have in common.
     pub(crate) fn sketch(&self) -> Sketch {
         self.sketch
@@ -386,7 +391,7 @@ mod tests {
             (r#""\uff11\uff12""#, "12"),
             (r#""1.2e3""#, "1200"),
             ("1200", r#""1,200.00 EUR""#),
-            (r##""L-7""##, r##""#L-7""##),
+            (r#""L-7""#, r##""#L-7""##),
             (r#""caf\u00e9""#, r#""cafe\u0301""#),
             (r#""none""#, "null"),
             (r#""in stock""#, "true"),

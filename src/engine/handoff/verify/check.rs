@@ -49,7 +49,7 @@ pub(super) fn keyed(claim: &Claim, question: &Question, evidence: &Evidence) -> 
     }
     let mut findings: Vec<Found> =
         cited.iter().map(|call| look(question, &sought, evidence, *call)).collect();
-    findings.sort_by_key(|found| found.order());
+    findings.sort_by_key(Found::order);
     match findings.into_iter().next() {
         Some(Found::Borne(place, found)) => borne(claim, evidence, place, found, cited.len()),
         Some(Found::Old(place, newer)) => superseded(evidence, place, newer),
@@ -69,9 +69,9 @@ enum Found {
     /// Under that key of that record stands another value.
     Otherwise(Place),
     /// The key is there, not for that record.
-    OtherRecord(u32),
+    OtherRecord,
     /// The key is not there.
-    NoKey(u32),
+    NoKey,
 }
 
 impl Found {
@@ -81,8 +81,8 @@ impl Found {
             Found::Old(..) => 1,
             Found::Several(..) => 2,
             Found::Otherwise(..) => 3,
-            Found::OtherRecord(..) => 4,
-            Found::NoKey(..) => 5,
+            Found::OtherRecord => 4,
+            Found::NoKey => 5,
         }
     }
 }
@@ -132,7 +132,7 @@ fn look(question: &Question, sought: &Sought<'_>, evidence: &Evidence, call: u32
                 None => Found::Borne(place, found),
             }
         }
-        Resolved::OtherRecord => Found::OtherRecord(call),
+        Resolved::OtherRecord => Found::OtherRecord,
         Resolved::NoKey => match prose::look(question, sought, evidence, call) {
             Some((node, found)) => {
                 let place = Place { call, node };
@@ -141,7 +141,7 @@ fn look(question: &Question, sought: &Sought<'_>, evidence: &Evidence, call: u32
                     None => Found::Borne(place, found),
                 }
             }
-            None => Found::NoKey(call),
+            None => Found::NoKey,
         },
     }
 }
@@ -170,12 +170,23 @@ fn borne(claim: &Claim, evidence: &Evidence, place: Place, found: Match, same_id
     };
     let mut why = format!("{} has {}", tell::call(evidence, place.call), tell::value(evidence, place));
     if same_id > 1 {
-        why.push_str(&format!("; {same_id} calls bear the id {}", claim.evidence.as_deref().unwrap_or("")));
+        let id = tell::short(claim.evidence.as_deref().unwrap_or(""));
+        why = format!("{why}; {same_id} calls bear the id {id}");
     }
     Verdict::new(outcome, why, None).at(place)
 }
 
 fn superseded(evidence: &Evidence, place: Place, newer: Place) -> Verdict {
+    let (old, new) = (evidence.seen(place.call), evidence.seen(newer.call));
+    if (&old.id, &old.name, old.arguments_text()) == (&new.id, &new.name, new.arguments_text()) {
+        let why = format!(
+            "{} was seen with two results: {} and {}",
+            tell::call(evidence, place.call),
+            tell::value(evidence, place),
+            tell::value(evidence, newer)
+        );
+        return Verdict::new(Outcome::Contested, why, None).at(newer);
+    }
     let why = format!(
         "{} said so; {} has since said {}",
         tell::call(evidence, place.call),
@@ -210,22 +221,18 @@ fn unborne(
         }
         _ => String::new(),
     };
-    match stands {
-        Some((call, node)) => {
-            let place = Place { call, node };
-            let why = format!("the value is {} there{has}", tell::place(evidence, place));
-            Verdict::new(Outcome::Misattributed, why, None).at(place)
-        }
-        None => {
-            let why = match found {
-                Found::Otherwise(place) => {
-                    format!("{} has {}", tell::call(evidence, place.call), tell::value(evidence, *place))
-                }
-                _ => format!("{} has no such value", tell::call(evidence, cited[0])),
-            };
-            Verdict::new(Outcome::NotFound, why, Some(cited[0]))
-        }
+    if let Some((call, node)) = stands {
+        let place = Place { call, node };
+        let why = format!("the value is {} there{has}", tell::place(evidence, place));
+        return Verdict::new(Outcome::Misattributed, why, None).at(place);
     }
+    let why = match found {
+        Found::Otherwise(place) => {
+            format!("{} has {}", tell::call(evidence, place.call), tell::value(evidence, *place))
+        }
+        _ => format!("{} has no such value", tell::call(evidence, cited[0])),
+    };
+    Verdict::new(Outcome::NotFound, why, Some(cited[0]))
 }
 
 fn no_such_call(claim: &Claim, question: &Question, sought: &Sought<'_>, evidence: &Evidence) -> Verdict {

@@ -194,3 +194,6 @@ fn only_customer(fact: &mut Fact, evidence: &Evidence) {
         fact.why = format!("only the customer said so; {}", fact.why);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,9 @@
 use super::question::{Marks, Question, range_marks};
 use super::resolve;
 use crate::engine::handoff::evidence::{Evidence, Kind};
-use crate::engine::handoff::value::fold::Words;
+use crate::engine::handoff::value::fold::{self, Words};
+use crate::engine::handoff::value::moment::Moment;
+use crate::engine::handoff::value::number::Number;
 use crate::engine::handoff::value::{Match, Sought};
 
 /// Words for a result as a whole.
@@ -119,7 +121,7 @@ fn sentences(
         // A sentence that names no record goes on about the one before it.
         let before = || match sentence.start.checked_sub(2) {
             Some(end) if here & question.required == 0 => {
-                borne_words(question, &text[around(&text, text.floor_char_boundary(end))]) & question.required
+                borne_words(question, &text[around(&text, boundary(&text, end))]) & question.required
             }
             _ => 0,
         };
@@ -146,11 +148,16 @@ fn borne_words(question: &Question, sentence: &str) -> Marks {
     found
 }
 
+/// The last place at or before `at` where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
 /// The sentence or line around a place, at most some 2,000 bytes of it.
 fn around(text: &str, place: usize) -> std::ops::Range<usize> {
     const BYTES: usize = 1_000;
-    let from = text.floor_char_boundary(place.saturating_sub(BYTES));
-    let to = text.floor_char_boundary(text.len().min(place + BYTES));
+    let from = boundary(text, place.saturating_sub(BYTES));
+    let to = boundary(text, text.len().min(place + BYTES));
     let ends = |(at, byte): (usize, u8)| {
         byte == b'\n'
             || (matches!(byte, b'.' | b'!' | b'?' | b';') && text.as_bytes().get(at + 1) == Some(&b' '))
@@ -183,7 +190,7 @@ fn beside(question: &Question, sentence: &str, sought: &Sought<'_>) -> bool {
             if values.iter().any(|range| range.contains(at)) {
                 return true;
             }
-            if numeric && token.bytes().any(|b| b.is_ascii_digit()) {
+            if numeric && is_amount(token) {
                 break;
             }
         }
@@ -202,16 +209,18 @@ pub(super) fn occurrences(text: &str, sought: &Sought<'_>) -> Vec<std::ops::Rang
     const TOKENS: usize = 200_000;
     const RUNS: usize = 1_000;
     let length = sought.text().split_whitespace().count().clamp(1, 12);
+    let lengths = if sought.is_moment() { 1..=6 } else { length.saturating_sub(1)..=length + 1 };
     let numeric = sought.text().bytes().any(|b| b.is_ascii_digit());
     let first = initial(sought.text());
-    let may_begin = |token: &str| match numeric {
-        // A number or date may begin with its currency, month or weekday.
-        true => {
+    let may_begin = |token: &str| {
+        let begins = if numeric {
+            // A number or date may begin with its currency, month or weekday.
             token.bytes().any(|b| b.is_ascii_digit())
-                || (length > 1 && initial(token).is_some())
-                || !token.is_ascii()
-        }
-        false => first.is_none() || initial(token) == first || !token.is_ascii(),
+                || ((length > 1 || sought.is_moment()) && initial(token).is_some())
+        } else {
+            first.is_none() || initial(token) == first
+        };
+        begins || !token.is_ascii()
     };
     let tokens: Vec<(usize, &str)> = tokens(text, TOKENS);
     let mut found = Vec::new();
@@ -220,7 +229,7 @@ pub(super) fn occurrences(text: &str, sought: &Sought<'_>) -> Vec<std::ops::Rang
         if !may_begin(token) {
             continue;
         }
-        for len in [length, length + 1, length.saturating_sub(1)] {
+        for len in lengths.clone() {
             let Some((last, end)) = len.checked_sub(1).and_then(|more| tokens.get(start + more)) else {
                 continue;
             };
@@ -241,6 +250,12 @@ pub(super) fn occurrences(text: &str, sought: &Sought<'_>) -> Vec<std::ops::Rang
         }
     }
     found
+}
+
+/// Whether a word is a number or a moment.
+fn is_amount(token: &str) -> bool {
+    let folded = fold::fold(token.trim_matches(PUNCTUATION));
+    Number::read(&folded).is_some() || !Moment::read(&folded).is_empty()
 }
 
 /// What stands around a word in a sentence.

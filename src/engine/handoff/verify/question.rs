@@ -64,7 +64,7 @@ impl Question {
             raw.push_str(of);
         }
         let fillers = marks(&words, |word| FILLERS.contains(&word) || is_currency(word));
-        let (keys, named) = windows(key, &words, key_words, fillers);
+        let (keys, pointed) = windows(key, &words, key_words, fillers);
         // Words that are a key of the run are that, not some record's name.
         let known =
             keys.iter().find(|window| !evidence.keys.spelled(words.window((*window).clone())).is_empty());
@@ -79,7 +79,7 @@ impl Question {
             .fold(0, |marks, index| marks | range_marks(&(index.saturating_sub(2)..index)));
         required |= proper(&raw, &words) & !kinds;
         let free = range_marks(&(key_words..words.len()));
-        Some(Question { words, keys, named, names, required, fillers, free, kinds, raw })
+        Some(Question { words, keys, named: pointed, names, required, fillers, free, kinds, raw })
     }
 
     /// All words.

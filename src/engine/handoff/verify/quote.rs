@@ -44,7 +44,7 @@ pub(super) fn said_by_customer<'e>(evidence: &'e Evidence, value: &str) -> Optio
     telling.then(|| find(evidence, |turn| has_quote(turn, value) || says(turn, value))).flatten()
 }
 
-fn find<'e>(evidence: &'e Evidence, says: impl Fn(&Turn) -> bool) -> Option<&'e Turn> {
+fn find(evidence: &Evidence, says: impl Fn(&Turn) -> bool) -> Option<&Turn> {
     evidence.customer_turns().rev().take(TURNS).find(|turn| says(turn))
 }
 

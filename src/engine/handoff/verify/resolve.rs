@@ -40,27 +40,26 @@ pub(crate) fn resolve(question: &Question, evidence: &Evidence, call: u32) -> Re
     let resolver = Resolver { question, evidence, seen: evidence.seen(call) };
     let call_marks = resolver.call_marks();
     let scopes = resolver.scopes();
-    let mut key_there = false;
-    for scope in &scopes {
-        let candidates = resolver.exact(scope);
-        key_there |= !candidates.is_empty();
-        if let Some(fits) = resolver.best(&candidates, call_marks) {
-            return Resolved::Fits(fits);
-        }
+    let exact =
+        |scopes: &[Range<u32>]| scopes.iter().flat_map(|scope| resolver.exact(scope)).collect::<Vec<_>>();
+    // Inside the records that are named; if their names do not bear all of it, in the whole result.
+    if let Some((rank, fits)) = resolver.best(&exact(&scopes), call_marks)
+        && rank.loose == 0
+    {
+        return Resolved::Fits(fits);
     }
-    for scope in &scopes {
-        let candidates = resolver.partial(scope, call_marks);
-        if let Some(fits) = resolver.best(&candidates, call_marks) {
+    let whole = 0..resolver.seen.result.nodes.len() as u32;
+    let candidates = resolver.exact(&whole);
+    let key_there = !candidates.is_empty();
+    if let Some((_, fits)) = resolver.best(&candidates, call_marks) {
+        return Resolved::Fits(fits);
+    }
+    for scope in scopes.iter().chain([&whole]) {
+        if let Some((_, fits)) = resolver.best(&resolver.partial(scope, call_marks), call_marks) {
             return Resolved::Fits(fits);
         }
     }
     if key_there { Resolved::OtherRecord } else { Resolved::NoKey }
-}
-
-/// Whether the call's arguments and tool bear every word that the record has to bear.
-pub(crate) fn call_bears(question: &Question, evidence: &Evidence, call: u32) -> bool {
-    let resolver = Resolver { question, evidence, seen: evidence.seen(call) };
-    question.required & !resolver.call_marks().0 == 0
 }
 
 /// The words that a call itself bears: arguments and tool; and those of the tool alone.
@@ -129,20 +128,17 @@ impl Resolver<'_> {
         (found | tool, tool)
     }
 
-    /// The node ranges to look in: the records that the key names, the innermost first; else the whole.
+    /// The node ranges of the records that the key names, the innermost first.
     fn scopes(&self) -> Vec<Range<u32>> {
         let mut nodes: Vec<u32> = Vec::new();
         for (_, hash) in &self.question.names {
             for record in self.seen.records.named(*hash).take(64) {
                 let known = self.seen.records.known(record);
-                nodes.push(self.seen.records.records[known as usize].node);
+                nodes.push(self.seen.records.all[known as usize].node);
             }
         }
         nodes.sort_unstable_by(|a, b| b.cmp(a));
         nodes.dedup();
-        if !nodes.contains(&0) {
-            nodes.push(0);
-        }
         nodes.into_iter().map(|node| node..self.seen.result.node(node).end).collect()
     }
 
@@ -213,7 +209,7 @@ impl Resolver<'_> {
     }
 
     /// The candidates that leave the least unsaid, if any bears all that has to be borne.
-    fn best(&self, candidates: &[Candidate], call: (Marks, Marks)) -> Option<Vec<Fit>> {
+    fn best(&self, candidates: &[Candidate], call: (Marks, Marks)) -> Option<(Rank, Vec<Fit>)> {
         let named = self.named_records();
         let mut best: Vec<Fit> = Vec::new();
         let mut lowest: Option<Rank> = None;
@@ -229,7 +225,7 @@ impl Resolver<'_> {
         }
         best.sort_by_key(|fit| fit.node);
         best.dedup_by_key(|fit| fit.node);
-        (!best.is_empty()).then_some(best)
+        lowest.map(|rank| (rank, best))
     }
 
     /// How much a candidate leaves unsaid; none if it does not bear what it has to.
@@ -258,7 +254,7 @@ impl Resolver<'_> {
                     loose |= self.field_marks(node);
                 }
                 inside |= named.contains(&node);
-                let own = &self.seen.records.records[at.record as usize];
+                let own = &self.seen.records.all[at.record as usize];
                 crossed += u32::from(own.node == node && own.how != How::Nowhere && !inside);
             }
             let element = at.key == KeyId::NONE && result.node(at.parent).kind == Kind::Array;
@@ -305,7 +301,7 @@ impl Resolver<'_> {
                         kinds |= self.question.mark_word(word);
                     }
                 }
-                let mut at = self.seen.records.records[record as usize].node;
+                let mut at = self.seen.records.all[record as usize].node;
                 for _ in 0..3 {
                     let node = self.seen.result.node(at);
                     if node.key != KeyId::NONE {
@@ -350,7 +346,7 @@ impl Resolver<'_> {
                     .records
                     .named(*hash)
                     .take(64)
-                    .map(|record| self.seen.records.records[record as usize].node),
+                    .map(|record| self.seen.records.all[record as usize].node),
             );
         }
         found

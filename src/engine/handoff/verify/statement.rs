@@ -6,7 +6,7 @@ use super::supersede::{self, Place};
 use super::{Outcome, prose, tell};
 use crate::engine::handoff::contract::Claim;
 use crate::engine::handoff::evidence::{Evidence, Kind};
-use crate::engine::handoff::value::fold::{self, Words};
+use crate::engine::handoff::value::fold;
 use crate::engine::handoff::value::moment::Moment;
 use crate::engine::handoff::value::{Match, Sought};
 
@@ -83,12 +83,12 @@ fn found(details: &[String], places: &[Option<Found>], evidence: &Evidence, is_c
 
 /// A value that belongs to another record than those that the statement names.
 fn apart(details: &[String], places: &[Found], evidence: &Evidence) -> Option<Found> {
-    let names: Vec<u64> = details.iter().map(|detail| fold::hash(&Words::of(detail).text)).collect();
-    let named: Vec<u64> = names.iter().copied().filter(|hash| evidence.is_name(*hash)).collect();
+    let hashes: Vec<u64> = details.iter().map(|detail| fold::hash_of(detail)).collect();
+    let named: Vec<u64> = hashes.iter().copied().filter(|hash| evidence.is_name(*hash)).collect();
     if named.is_empty() {
         return None;
     }
-    places.iter().zip(&names).filter(|(_, name)| !named.contains(name)).map(|(found, _)| *found).find(
+    places.iter().zip(&hashes).filter(|(_, hash)| !named.contains(hash)).map(|(found, _)| *found).find(
         |found| {
             let seen = evidence.seen(found.place.call);
             let record = seen.result.node(found.place.node).record;
@@ -104,8 +104,8 @@ fn apart(details: &[String], places: &[Found], evidence: &Evidence) -> Option<Fo
 /// The place of each detail in these calls' results: a value of its own, or a part of sentences.
 fn search(details: &[String], evidence: &Evidence, calls: &[u32]) -> Vec<Option<Found>> {
     let sought: Vec<Sought<'_>> = details.iter().map(|detail| Sought::of_text(detail)).collect();
-    let names: Vec<u64> = details.iter().map(|detail| fold::hash(&Words::of(detail).text)).collect();
-    let named: Vec<u64> = names.iter().copied().filter(|hash| evidence.is_name(*hash)).collect();
+    let hashes = details.iter().map(|detail| fold::hash_of(detail));
+    let named: Vec<u64> = hashes.filter(|hash| evidence.is_name(*hash)).collect();
     let mut found: Vec<Option<Found>> = vec![None; details.len()];
     let mut close: Vec<bool> = vec![false; details.len()];
     let mut looked = 0;

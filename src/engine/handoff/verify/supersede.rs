@@ -136,7 +136,7 @@ fn same_slice(evidence: &Evidence, a: &CallSeen, b: &CallSeen) -> bool {
 }
 
 fn same_day(a: (&CallSeen, u32), b: (&CallSeen, u32)) -> bool {
-    let day = |(seen, record): (&CallSeen, u32)| seen.records.records[record as usize].day;
+    let day = |(seen, record): (&CallSeen, u32)| seen.records.all[record as usize].day;
     let (a, b) = (day(a), day(b));
     a == 0 || b == 0 || a == b
 }

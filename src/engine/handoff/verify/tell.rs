@@ -33,7 +33,9 @@ pub(super) fn value(evidence: &Evidence, place: Place) -> String {
 
 /// A place by key and record.
 pub(super) fn place(evidence: &Evidence, place: Place) -> String {
-    let Some(leaf) = Leaf::new(evidence, place.call, place.node) else { return "said".to_owned() };
+    let Some(leaf) = Leaf::new(evidence, place.call, place.node) else {
+        return "of something else".to_owned();
+    };
     let path = leaf.path();
     let records: Vec<String> = leaf
         .records()

@@ -188,7 +188,7 @@ proptest! {
         let body = format!(r#"{{"messages":[{}],"seed":1E2}}"#, messages.join(", "));
         let view = wire::read(body.as_bytes(), Dialect::Chat).expect("generated");
         let keep = vec![Keep::Whole; view.items.len()];
-        let plan = Plan { profile, keep, ..Plan::default() };
+        let plan = Plan { keep, profile, ..Plan::default() };
         let once = wire::apply(body.as_bytes(), &view, &plan);
         let read = wire::read(&once, Dialect::Chat).expect("fitted");
         prop_assert_eq!(read.items.iter().map(|item| item.calls.len()).sum::<usize>(),

@@ -174,7 +174,7 @@ impl Reader<'_> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn skip_space(&mut self) {
         let rest = &self.text.as_bytes()[self.pos..self.end];
         let space = |b: &u8| !matches!(b, b' ' | b'\n' | b'\r' | b'\t' | b',' | b';');
@@ -185,26 +185,23 @@ impl Reader<'_> {
     #[inline]
     fn key(&mut self) -> Result<KeyId, Broken> {
         let bytes = self.text.as_bytes();
-        let key = match bytes[self.pos] {
-            quote @ (b'"' | b'\'') => {
-                let (start, end, escaped) = self.quoted(quote)?;
-                if escaped {
-                    let text = unescape(&self.text[start..end]);
-                    self.keys.intern(&text)
-                } else {
-                    self.keys.intern(&self.text[start..end])
-                }
+        let key = if let quote @ (b'"' | b'\'') = bytes[self.pos] {
+            let (start, end, escaped) = self.quoted(quote)?;
+            if escaped {
+                let text = unescape(&self.text[start..end]);
+                self.keys.intern(&text)
+            } else {
+                self.keys.intern(&self.text[start..end])
             }
-            _ => {
-                let start = self.pos;
-                let rest = &bytes[start..self.end.min(start + 80)];
-                let len = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
-                if len == 0 {
-                    return Err(Broken);
-                }
-                self.pos += len;
-                self.keys.intern(&self.text[start..start + len])
+        } else {
+            let start = self.pos;
+            let rest = &bytes[start..self.end.min(start + 80)];
+            let len = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
+            if len == 0 || !self.text.is_char_boundary(start + len) {
+                return Err(Broken);
             }
+            self.pos += len;
+            self.keys.intern(&self.text[start..start + len])
         };
         if self.text.as_bytes().get(self.pos) != Some(&b':') {
             self.skip_space();
@@ -295,8 +292,7 @@ impl Reader<'_> {
             self.pos += 1;
             match (quote, byte) {
                 (Some(_), b'\\') => self.pos += 1,
-                (Some(mark), _) if mark == byte => quote = None,
-                (Some(_), _) => {}
+                (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != byte),
                 (None, b'"' | b'\'') => quote = Some(byte),
                 (None, b'{' | b'[' | b'(') => open += 1,
                 (None, b'}' | b']' | b')') => {
@@ -349,7 +345,7 @@ impl Reader<'_> {
     }
 
     /// Reads the quoted text at the cursor and moves behind it.
-    #[inline(always)]
+    #[inline]
     fn quoted(&mut self, quote: u8) -> Result<(usize, usize, bool), Broken> {
         let start = self.pos + 1;
         let bytes = &self.text.as_bytes()[..self.end];
@@ -438,12 +434,12 @@ impl Reader<'_> {
         Form::Prose
     }
 
-    #[inline(always)]
+    #[inline]
     fn parent(&self) -> u32 {
         self.frames.last().map_or(0, |frame| frame.node)
     }
 
-    #[inline(always)]
+    #[inline]
     fn push(&mut self, key: KeyId, parent: u32, kind: Kind, span: (usize, usize), escaped: bool) -> u32 {
         let index = self.nodes.len() as u32;
         self.nodes.push(Node {
@@ -475,7 +471,7 @@ fn is_region(shape: Shape) -> bool {
 
 /// Where the quote or a backslash stands first. Most texts are short, so that eight bytes at a time
 /// in a register beat a search in wide strides, which is taken up behind the first few.
-#[inline(always)]
+#[inline]
 fn find_quote(bytes: &[u8], quote: u8) -> Option<usize> {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn escapes_are_decoded_and_broken_ones_do_no_harm() {
         for (raw, text) in [
-            (r##"a\"b\\c"##, r##"a"b\c"##),
+            (r#"a\"b\\c"#, r#"a"b\c"#),
             (r"\u00fc\x41", "\u{fc}A"),
             (r"\ud83d\ude00", "\u{1f600}"),
             (r"\ud83d", "\u{fffd}"),
