@@ -127,7 +127,17 @@ pub fn complete(record: &mut Record, log: &Log, whole: bool, receiver: &Receiver
         })
     };
     let claims: Vec<Claim> = derived.into_iter().filter(|claim| !known(claim)).collect();
-    // What the rules cannot prove themselves is not told: nobody claimed it.
+    // What the rules cannot prove themselves is not told: nobody claimed it. Where several rows bear one name,
+    // a value may hold of its call and not of that name.
+    let (holding, failed): (Vec<Fact>, Vec<Fact>) = verify(claims, &evidence, &policy.freshness, record.at)
+        .into_iter()
+        .partition(|fact| fact.outcome.holds());
+    record.facts.extend(holding);
+    let claims = failed
+        .into_iter()
+        .filter(|fact| matches!(fact.outcome, Outcome::Misattributed | Outcome::Ambiguous))
+        .map(|fact| Claim { of: None, ..fact.claim })
+        .collect();
     let facts = verify(claims, &evidence, &policy.freshness, record.at);
     record.facts.extend(facts.into_iter().filter(|fact| fact.outcome.holds()));
     record.actions_taken = derive::actions(&evidence);
