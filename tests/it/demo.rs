@@ -48,11 +48,8 @@ fn the_receiver_reads_what_the_sender_did_not_say() {
     let slot = scenes[0]["with_seam"]["messages"][0]["content"].as_str().expect("instructions");
     let brief = scenes[0]["brief"].as_str().expect("a brief");
     assert!(slot.starts_with(own) && slot.ends_with(brief));
-    check_entry(
-        brief,
-        "Already established",
-        &["find_repair call_desk_1", "W-318", "waiting for a rear wheel"],
-    );
+    check_entry(brief, "Already established", &["find_repair call_desk_1", "W-318", "green touring bike"]);
+    check_entry(brief, "Already established", &["W-318", "waiting for a rear wheel", "changes quickly"]);
     check_entry(brief, "Constraints, binding", &["do not spend more than 160 EUR without asking me"]);
     check_entry(brief, "Already done", &["update_repair", "W-318"]);
     assert_eq!(scenes[0]["findings"], Value::Array(Vec::new()));
