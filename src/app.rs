@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsConnector;
 use tracing::info;
 
+use crate::admin::Admin;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::drain::{Drain, Latch};
@@ -30,6 +31,7 @@ pub struct App {
     shell: Arc<Shell>,
     listener: TcpListener,
     admin_listener: TcpListener,
+    admin: Arc<Admin>,
     telemetry: Arc<Telemetry>,
     drain: Drain,
     /// Dropped when clients are served.
@@ -75,11 +77,22 @@ impl App {
         let seed = seed();
         let inspector =
             Inspector::new(config, policy(config), store, Clock::System, seed, Arc::clone(&telemetry));
+        let admin = Arc::new(Admin::new(config, inspector.runs(), Arc::clone(&telemetry), drain.clone()));
         let shell = Arc::new(Shell::new(config, upstream, inspector, Arc::clone(&telemetry), drain.clone()));
         let listener = listen("SEAM_LISTEN", config.listen).await?;
         let admin_listener = listen("SEAM_ADMIN_LISTEN", config.admin_listen).await?;
         let (max_connections, drain_timeout) = (config.max_connections, config.drain_timeout);
-        Ok(App { shell, listener, admin_listener, telemetry, drain, serving, max_connections, drain_timeout })
+        Ok(App {
+            shell,
+            listener,
+            admin_listener,
+            admin,
+            telemetry,
+            drain,
+            serving,
+            max_connections,
+            drain_timeout,
+        })
     }
 
     /// Where clients connect.
@@ -105,10 +118,10 @@ impl App {
     /// Serves until it was asked to end and what ran has finished, or was cut off.
     pub async fn run(self) {
         let admin_drain = Drain::default();
-        let admin = crate::admin::serve(self.admin_listener, self.drain.clone(), admin_drain.signal());
+        let admin = crate::admin::serve(self.admin_listener, self.admin, admin_drain.signal());
         let admin = tokio::spawn(admin);
         let shell = self.shell;
-        let exchange = move |request| Arc::clone(&shell).serve(request);
+        let exchange = move |request, _| Arc::clone(&shell).serve(request);
         let signal = self.drain.signal();
         tokio::spawn(crate::server::serve(self.listener, self.max_connections, signal, exchange));
         drop(self.serving);

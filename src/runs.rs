@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, MutexGuard};
@@ -16,6 +17,8 @@ use crate::engine::read::Lookup;
 use crate::engine::record::VERSION;
 use crate::engine::time::Timestamp;
 use crate::store::{Store, StoreError, Value, Version, Write};
+use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::Call;
 
 /// The list of runs in which something was transferred, over all tenants.
 const RECENT: &str = "runs";
@@ -33,6 +36,7 @@ pub struct Runs {
     pending: Duration,
     queues: Vec<Mutex<()>>,
     hasher: RandomState,
+    telemetry: Arc<Telemetry>,
 }
 
 /// Whose runs: the head of every key. What one tenant keeps is never found by another.
@@ -119,9 +123,27 @@ impl Beside {
 
 impl Runs {
     /// The runs in `store`.
-    pub fn new(store: Store, retention: Duration, pending: Duration) -> Runs {
+    pub fn new(store: Store, retention: Duration, pending: Duration, telemetry: Arc<Telemetry>) -> Runs {
         let queues = (0..QUEUES).map(|_| Mutex::default()).collect();
-        Runs { store, retention, pending, queues, hasher: RandomState::new() }
+        Runs { store, retention, pending, queues, hasher: RandomState::new(), telemetry }
+    }
+
+    /// Asks the store, and tells telemetry how that went.
+    async fn ask<T>(
+        &self,
+        call: Call,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let began = Instant::now();
+        let answer = answer.await;
+        self.telemetry.stored(call, answer.as_ref().err(), began.elapsed());
+        answer
+    }
+
+    /// Whether the store answers.
+    pub async fn answers(&self) -> bool {
+        let asked = async { Ok(self.ask(Call::Read, self.store.get("health")).await?) };
+        self.within_limit(asked).await.is_ok()
     }
 
     /// Whether there are none, as far as can be told without asking.
@@ -134,13 +156,18 @@ impl Runs {
         &self,
         work: impl Future<Output = Result<T, Trouble>>,
     ) -> Result<T, Trouble> {
-        self.store.within_limit(work).await
+        let result = self.store.within_limit(work).await;
+        if let Err(Trouble::Store(StoreError::TimedOut(_))) = &result {
+            // A call that was cut off in the middle could not say so itself.
+            self.telemetry.metrics.store_degraded.set(1);
+        }
+        result
     }
 
     /// The runs that a request may belong to.
     pub async fn find(&self, tenant: &Tenant, lookups: &[Lookup]) -> Result<Candidates, Trouble> {
         let keys: Vec<String> = lookups.iter().map(|lookup| tenant.lookup(&lookup.key)).collect();
-        let mut sets = decide::found(lookups, self.store.members(&keys).await?);
+        let mut sets = decide::found(lookups, self.ask(Call::Find, self.store.members(&keys)).await?);
         let ids = decide::candidates(&sets);
         let mut candidates = Candidates { found: Found::default(), beside: Beside::default() };
         for (id, kept) in ids.iter().zip(self.load_all(tenant, &ids).await?) {
@@ -190,7 +217,7 @@ impl Runs {
             write = write.add(whose(&run.id), &tenant.0, 1, self.retention);
             write = write.note(RECENT, &run.id, now, RECENT_CAP, self.retention);
         }
-        self.store.write(write).await
+        self.ask(Call::Write, self.store.write(write)).await
     }
 
     /// Waits until no other writer of this process is at work on the run. Writers of other processes are
@@ -203,13 +230,13 @@ impl Runs {
     /// The runs in which something was transferred, of all tenants, the newest first. What this build
     /// cannot read is not among them.
     pub async fn recent(&self, limit: usize) -> Result<Vec<Run>, StoreError> {
-        let ids = self.store.newest(RECENT, limit).await?;
+        let ids = self.ask(Call::List, self.store.newest(RECENT, limit)).await?;
         let whose_keys: Vec<String> = ids.iter().map(|id| whose(id)).collect();
-        let tenants = self.store.members(&whose_keys).await?;
+        let tenants = self.ask(Call::Find, self.store.members(&whose_keys)).await?;
         let keys: Vec<String> = (ids.iter().zip(tenants))
             .filter_map(|(id, tenant)| Some(Tenant(tenant.into_iter().next()?).run(id)))
             .collect();
-        let values = self.store.values(&keys).await?.into_iter().flatten();
+        let values = self.ask(Call::Read, self.store.values(&keys)).await?.into_iter().flatten();
         Ok(values.filter_map(|(bytes, _)| decoded_run("", &bytes).ok()).collect())
     }
 
@@ -227,12 +254,12 @@ impl Runs {
         let _turn = self.turn(id).await;
         // The ways to find it hold hashes alone, lead nowhere now, and end by themselves.
         let write = Write::default().remove(tenant.run(id)).remove(tenant.log(id));
-        self.store.write(write.remove(whose(id)).forget(RECENT, id)).await?;
+        self.ask(Call::Write, self.store.write(write.remove(whose(id)).forget(RECENT, id))).await?;
         Ok(true)
     }
 
     async fn tenant_of(&self, id: &str) -> Result<Option<Tenant>, StoreError> {
-        let found = self.store.members(&[whose(id)]).await?;
+        let found = self.ask(Call::Find, self.store.members(&[whose(id)])).await?;
         Ok(found.into_iter().flatten().next().map(Tenant))
     }
 
@@ -246,7 +273,7 @@ impl Runs {
             return Ok(Vec::new());
         }
         let keys: Vec<String> = ids.iter().flat_map(|id| [tenant.run(id), tenant.log(id)]).collect();
-        let mut values = self.store.values(&keys).await?.into_iter();
+        let mut values = self.ask(Call::Read, self.store.values(&keys)).await?.into_iter();
         let mut next = || values.next().flatten();
         let split =
             |value: Option<Value>| value.map_or((None, None), |(b, version)| (Some(b), Some(version)));
@@ -315,7 +342,7 @@ mod tests {
     impl Desk {
         fn new() -> Desk {
             let store = Store::memory(1 << 20, Clock::manual(Timestamp(1_790_000_000_000)));
-            Desk { runs: Runs::new(store.clone(), HOUR, HOUR), store }
+            Desk { runs: Runs::new(store.clone(), HOUR, HOUR, Arc::default()), store }
         }
 
         async fn write_raw(&self, tenant: &Tenant, id: &str, text: &str) {

@@ -2,6 +2,7 @@
 //! with limits on heads and on how many there are. Knows no JSON.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,10 +36,10 @@ const ACCEPT_REST: Duration = Duration::from_millis(50);
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Accepts connections until draining begins, at most `limit` at once; each
-/// holds a clone of `signal` until it ended.
+/// holds a clone of `signal` until it ended. `exchange` is told who asks.
 pub async fn serve<E, F, B>(listener: TcpListener, limit: usize, mut signal: Signal, exchange: E)
 where
-    E: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    E: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
     B: Body<Error: Into<Failed>, Data: Send> + Send + 'static,
 {
@@ -49,10 +50,10 @@ where
             () = signal.reached(Phase::Draining) => break,
             accepted = accept(&listener, &places) => accepted,
         };
-        let Some((stream, place)) = accepted else { continue };
+        let Some((stream, peer, place)) = accepted else { continue };
         let (exchange, signal) = (exchange.clone(), signal.clone());
         tokio::spawn(async move {
-            connection(stream, signal, exchange).await;
+            connection(stream, signal, move |request| exchange(request, peer)).await;
             drop(place);
         });
     }
@@ -61,10 +62,10 @@ where
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
+        Ok((stream, peer)) => Some((stream, peer, place)),
         Err(error) => {
             warn!(%error, "a connection could not be accepted");
             tokio::time::sleep(ACCEPT_REST).await;

@@ -29,6 +29,7 @@ fn run(_: &ArgMatches, source: &dyn Source) -> ExitCode {
         }
     };
     telemetry::log::start(&config);
+    telemetry::log::panics();
     let served =
         runtime(config.threads).map_err(Error::Runtime).and_then(|runtime| runtime.block_on(serve(&config)));
     match served {

@@ -1,6 +1,7 @@
 //! The settings in force, read from a [`Source`] by the table of [`vars`].
 
 pub mod docs;
+pub mod live;
 pub mod parse;
 pub mod problems;
 pub mod profiles;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-pub use parse::{BaseUrl, Contract, Http2, LogFormat, Mode, Roots, Store, Transcript};
+pub use parse::{BaseUrl, Contract, Http2, LogFormat, Mode, OnFailure, Roots, Secret, Store, Transcript};
 pub use problems::{Problem, Problems};
 pub use source::{Environment, Source};
 
@@ -39,7 +40,9 @@ pub struct Config {
     pub http2: Http2,
     pub profile: Profile,
     pub mode: Mode,
+    pub rewrite_percent: u8,
     pub contract: Contract,
+    pub on_failure: OnFailure,
     pub freshness: Freshness,
     pub transfer_tools: Vec<String>,
     pub not_transfer: Vec<String>,
@@ -66,6 +69,8 @@ pub struct Config {
     pub store_bytes: usize,
     pub retention: Duration,
     pub pending_ttl: Duration,
+    pub admin_token: Option<Secret>,
+    pub admin_content: bool,
     pub inspect_limit: usize,
     pub reply_limit: usize,
     pub connect_timeout: Duration,
@@ -206,7 +211,9 @@ impl Given {
             http2: self.value(&vars::HTTP2)?,
             profile: self.value(&vars::PROFILE)?,
             mode: self.value(&vars::MODE)?,
+            rewrite_percent: self.value(&vars::REWRITE_PERCENT)?,
             contract: self.value(&vars::CONTRACT)?,
+            on_failure: self.value(&vars::ON_FAILURE)?,
             freshness: self.optional(&vars::FRESHNESS)?.unwrap_or_else(Freshness::builtin),
             transfer_tools: self.optional(&vars::TRANSFER_TOOLS)?.unwrap_or_default(),
             not_transfer: self.optional(&vars::NOT_TRANSFER)?.unwrap_or_default(),
@@ -233,6 +240,8 @@ impl Given {
             store_bytes: self.value(&vars::STORE_BYTES)?,
             retention: self.value(&vars::RETENTION)?,
             pending_ttl: self.value(&vars::PENDING_TTL)?,
+            admin_token: self.optional(&vars::ADMIN_TOKEN)?,
+            admin_content: self.value(&vars::ADMIN_CONTENT)?,
             inspect_limit: self.value(&vars::INSPECT_LIMIT)?,
             reply_limit: self.value(&vars::REPLY_LIMIT)?,
             connect_timeout: self.value(&vars::CONNECT_TIMEOUT)?,

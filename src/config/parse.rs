@@ -136,6 +136,32 @@ impl fmt::Debug for RedisServer {
     }
 }
 
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text itself, for whoever has to use it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// What happens when Seam cannot do its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The original bytes pass.
+    Open,
+    /// The exchange fails.
+    Closed,
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -354,6 +380,39 @@ pub const LOG_FORMAT: Kind<LogFormat> = Kind {
     expected: "plain or json",
     example: "json",
 };
+
+/// What happens when Seam cannot do its part.
+pub const ON_FAILURE: Kind<OnFailure> = Kind {
+    parse: |text| choose(text, &[("open", OnFailure::Open), ("closed", OnFailure::Closed)]),
+    expected: "open or closed",
+    example: "closed",
+};
+
+/// A share of a hundred.
+pub const PERCENT: Kind<u8> = Kind {
+    parse: |text| text.parse().ok().filter(|percent| *percent <= 100).ok_or_else(String::new),
+    expected: "a whole number from 0 to 100",
+    example: "5",
+};
+
+/// A switch.
+pub const SWITCH: Kind<bool> = Kind {
+    parse: |text| choose(text, &[("on", true), ("off", false)]),
+    expected: "on or off",
+    example: "on",
+};
+
+/// A secret that others have to show.
+pub const TOKEN: Kind<Secret> = Kind {
+    parse: token,
+    expected: "at least 16 characters that can stand in a header, without spaces",
+    example: "a-long-random-string",
+};
+
+fn token(text: &str) -> Result<Secret, String> {
+    let fits = text.len() >= 16 && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(Secret(text.to_owned())) } else { Err(String::new()) }
+}
 
 fn choose<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
     choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(String::new)

@@ -68,6 +68,8 @@ pub enum Group {
     Transcript,
     /// What is remembered.
     Memory,
+    /// What operators are shown.
+    Watching,
     /// Bounds.
     Limits,
     /// Logs and threads.
@@ -84,6 +86,7 @@ impl Group {
             Group::Custody => "Who holds a run, and what it may spend",
             Group::Transcript => "What stays behind the brief",
             Group::Memory => "What it remembers",
+            Group::Watching => "What it shows to those who run it",
             Group::Limits => "Limits and timeouts",
             Group::Process => "Logs and threads",
         }
@@ -133,7 +136,7 @@ impl<T> Var<T> {
 }
 
 use Fallback::{Is, Required, Unset};
-use Group::{Custody, Detection, Handoff, Limits, Memory, Network, Process, Transcript};
+use Group::{Custody, Detection, Handoff, Limits, Memory, Network, Process, Transcript, Watching};
 
 /// Where requests go.
 pub static UPSTREAM: Var<parse::BaseUrl> = Var::new(
@@ -161,7 +164,7 @@ pub static ADMIN_LISTEN: Var<SocketAddr> = Var::new(
     Network,
     parse::ADDRESS,
     Is("127.0.0.1:8485"),
-    "Where /live and /ready answer.",
+    "Where /live, /ready, /metrics and /handoffs answer.",
 )
 .because("Apart from the clients' port, so that it can be opened to probes alone.");
 
@@ -205,6 +208,16 @@ pub static MODE: Var<parse::Mode> = Var::new(
 )
 .because("It is what Seam is for; begin with observe where a change needs proof first.");
 
+/// For how many runs.
+pub static REWRITE_PERCENT: Var<u8> = Var::new(
+    "SEAM_REWRITE_PERCENT",
+    Handoff,
+    parse::PERCENT,
+    Is("100"),
+    "In rewrite mode, for how many runs of a hundred requests are rebuilt; the others are observed. A run stays on its side, and raising the share keeps the runs that are on it.",
+)
+.because("Begin with 5 and compare the two arms in /metrics where a change needs proof first.");
+
 /// Where a handoff may come from.
 pub static CONTRACT: Var<parse::Contract> = Var::new(
     "SEAM_CONTRACT",
@@ -214,6 +227,16 @@ pub static CONTRACT: Var<parse::Contract> = Var::new(
     "Where a handoff may come from: read takes what the sender declares, derive also fills it by rules.",
 )
 .because("Most senders declare nothing; a derived brief is better than none.");
+
+/// What happens when Seam cannot do its part.
+pub static ON_FAILURE: Var<parse::OnFailure> = Var::new(
+    "SEAM_ON_FAILURE",
+    Handoff,
+    parse::ON_FAILURE,
+    Is("open"),
+    "What happens to a request when Seam cannot do its part (store down, body over the limit or unreadable, a bug): open forwards the original bytes, closed answers with an error.",
+)
+.because("A handoff without a brief is what you had before; a conversation that stops is worse.");
 
 /// When facts age.
 pub static FRESHNESS: Var<Freshness> = Var::new(
@@ -471,6 +494,27 @@ pub static PENDING_TTL: Var<Duration> = Var::new(
 )
 .because("Frameworks go on within seconds; a later request is another story.");
 
+/// Who may see handoffs.
+pub static ADMIN_TOKEN: Var<parse::Secret> = Var::new(
+    "SEAM_ADMIN_TOKEN",
+    Watching,
+    parse::TOKEN,
+    Unset,
+    "What has to be shown (authorization: Bearer ...) to see or delete handoffs on the admin listener.",
+)
+.because("Unset, they are there for loopback alone, and for everybody else they do not exist (404).")
+.secret();
+
+/// Whether operators see content.
+pub static ADMIN_CONTENT: Var<bool> = Var::new(
+    "SEAM_ADMIN_CONTENT",
+    Watching,
+    parse::SWITCH,
+    Is("off"),
+    "Whether the admin listener shows what was said: values of facts, quotes, texts, briefs.",
+)
+.because("Ids, names, sizes and outcomes are enough to run it; conversations are the customers'.");
+
 /// The largest inspected request.
 pub static INSPECT_LIMIT: Var<usize> = Var::new(
     "SEAM_INSPECT_LIMIT",
@@ -583,7 +627,9 @@ pub static ALL: &[&dyn Setting] = &[
     &HTTP2,
     &PROFILE,
     &MODE,
+    &REWRITE_PERCENT,
     &CONTRACT,
+    &ON_FAILURE,
     &FRESHNESS,
     &TRANSFER_TOOLS,
     &NOT_TRANSFER,
@@ -610,6 +656,8 @@ pub static ALL: &[&dyn Setting] = &[
     &STORE_BYTES,
     &RETENTION,
     &PENDING_TTL,
+    &ADMIN_TOKEN,
+    &ADMIN_CONTENT,
     &INSPECT_LIMIT,
     &REPLY_LIMIT,
     &CONNECT_TIMEOUT,

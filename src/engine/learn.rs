@@ -29,6 +29,8 @@ pub struct Learned {
     pub transfers: Vec<u32>,
     /// What was found on the way.
     pub findings: Vec<Finding>,
+    /// How many values of the holder's brief its reply was the first to use.
+    pub values_used: u64,
 }
 
 /// Learns from an exchange. `run` and `log` are as stored now, or new; `header` is the operator's run header.
@@ -46,6 +48,7 @@ pub fn learn(
     let voices = reading.voices(&run);
     learn_list(&mut log, reading, &run, at);
     note_turns(&mut run, &log, reading, &voices, at.body);
+    let values_used = note_used(&mut run, speaker, reply);
 
     let mut lookups: Vec<Lookup> = header.map(header_lookup).into_iter().collect();
     let mut findings = Vec::new();
@@ -119,7 +122,34 @@ pub fn learn(
     if speaker.is_some() && !reading.is_bystander() {
         run.turn_open = !reply.calls.is_empty();
     }
-    Learned { run, log, lookups, transfers, findings }
+    Learned { run, log, lookups, transfers, findings, values_used }
+}
+
+/// Notes which values of its brief the holder's reply uses, and gives how many it is the first to use.
+fn note_used(run: &mut Run, speaker: Option<usize>, reply: &Reply) -> u64 {
+    let Some(holder) = run.holder.filter(|holder| Some(holder.agent) == speaker) else { return 0 };
+    let Some(transfer) = run.transfer_mut(holder.hop) else { return 0 };
+    let says = |value: &str| {
+        stands_in(&reply.text, value) || reply.calls.iter().any(|call| stands_in(&call.arguments, value))
+    };
+    let facts = transfer.record.facts.iter().enumerate();
+    let used: Vec<usize> = facts
+        .filter(|(at, fact)| !transfer.used.contains(at) && says(&fact.claim.value.text))
+        .map(|(at, _)| at)
+        .collect();
+    transfer.used.extend(&used);
+    used.len() as u64
+}
+
+/// Whether a value stands in a text by itself, not as part of a longer word or number.
+fn stands_in(text: &str, value: &str) -> bool {
+    // One letter or digit stands in any text.
+    value.len() > 1
+        && text.match_indices(value).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + value.len()..].chars().next();
+            !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+        })
 }
 
 /// Adds what the exchange cost.
@@ -165,5 +195,22 @@ fn add_parting_words(run: &mut Run, speaker: Option<usize>, text: &str, at: Circ
     if let Some(transfer) = run.transfer_mut(hop) {
         transfer.record.parting_words.extend(compose::parting(text));
         transfer.record.parting_words.dedup();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_used_where_it_stands_by_itself() {
+        let check =
+            |text: &str, value: &str, expected| assert_eq!(stands_in(text, value), expected, "{text}");
+        check("Your order 41182 is on its way.", "41182", true);
+        check(r#"{"order":"41182"}"#, "41182", true);
+        check("411820 and 141182", "41182", false);
+        check("411820, then 41182", "41182", true);
+        check("a", "a", false);
+        check("für 41182€", "41182", true);
     }
 }

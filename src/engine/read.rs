@@ -76,6 +76,19 @@ pub enum Way {
 }
 
 impl Way {
+    /// The name in keys and explanations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Header => "header",
+            Way::Response => "response",
+            Way::Call => "call",
+            Way::Lineage => "line",
+            Way::Text => "text",
+            Way::Turns => "turns",
+            Way::Words => "words",
+        }
+    }
+
     /// Whether it serves only as long as a transfer waits for its receiver.
     pub fn waits(self) -> bool {
         self >= Way::Turns
@@ -93,16 +106,7 @@ pub struct Lookup {
 
 impl Lookup {
     fn new(way: Way, hash: &Hash) -> Self {
-        let kind = match way {
-            Way::Header => "header",
-            Way::Response => "response",
-            Way::Call => "call",
-            Way::Lineage => "line",
-            Way::Text => "text",
-            Way::Turns => "turns",
-            Way::Words => "words",
-        };
-        Lookup { way, key: format!("{kind}/{hash}") }
+        Lookup { way, key: format!("{}/{hash}", way.name()) }
     }
 }
 

@@ -23,6 +23,20 @@ pub enum Origin {
     Derived,
 }
 
+impl Origin {
+    /// All of them.
+    pub const ALL: &'static [Origin] = &[Origin::Declared, Origin::Injected, Origin::Derived];
+
+    /// The name in records, logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Declared => "declared",
+            Origin::Injected => "injected",
+            Origin::Derived => "derived",
+        }
+    }
+}
+
 /// Where a record stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +51,23 @@ pub enum State {
     Refused,
     /// No receiver came in time.
     Expired,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: &'static [State] =
+        &[State::Pending, State::TakenUp, State::Declined, State::Refused, State::Expired];
+
+    /// The name in records, logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Pending => "pending",
+            State::TakenUp => "taken_up",
+            State::Declined => "declined",
+            State::Refused => "refused",
+            State::Expired => "expired",
+        }
+    }
 }
 
 /// The call that moved control.

@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use serde::Serialize;
 
 use crate::server::chain;
-use crate::telemetry::Blame;
+use crate::telemetry::{Blame, Closed, Failed, Passed};
 use crate::upstream::Fault;
 
 /// Tells OpenAI's SDKs that sending the same again will not help.
@@ -39,6 +39,8 @@ pub(crate) enum Failure {
     Unforwardable,
     /// The engine refused the request.
     Refused(Refusal),
+    /// Seam could not do its part, for this reason, and was told to fail rather than to let it pass.
+    Closed(Passed),
     /// The process ends.
     Ending,
 }
@@ -62,30 +64,48 @@ impl Failure {
             Failure::Tunnel => StatusCode::METHOD_NOT_ALLOWED,
             // A status that no SDK retries: the same request would be refused again.
             Failure::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Failure::Closed(reason) => match reason {
+                Passed::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+                Passed::BodyCompressed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                Passed::BodyUnreadable => StatusCode::BAD_REQUEST,
+                Passed::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+                // The store may be back at the next try.
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            },
             // Another replica, or the next process here, can serve it.
             Failure::Ending => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
-    /// The one reason, as it stands in logs, metrics and (with `seam_`) in the body.
-    pub(crate) fn code(&self) -> &'static str {
+    /// The one reason, as it stands in logs and metrics.
+    pub(crate) fn reason(&self) -> Failed {
         match self {
             Failure::Upstream(_, fault) => match fault {
-                Fault::Resolve(_) => "seam_upstream_unknown_host",
-                Fault::Connect(_) => "seam_upstream_unreachable",
-                Fault::ConnectTimeout(_) => "seam_upstream_connect_timeout",
-                Fault::Tls(_) => "seam_upstream_tls",
-                Fault::NoReply(_) => "seam_upstream_no_reply",
-                Fault::Silent(_) => "seam_upstream_timeout",
-                Fault::RequestBroke(_) => "seam_request_broken",
-                Fault::ReplyBroke(_) => "seam_upstream_reply_broken",
+                Fault::Resolve(_) => Failed::UpstreamUnknownHost,
+                Fault::Connect(_) => Failed::UpstreamUnreachable,
+                Fault::ConnectTimeout(_) => Failed::UpstreamConnectTimeout,
+                Fault::Tls(_) => Failed::UpstreamTls,
+                Fault::NoReply(_) => Failed::UpstreamNoReply,
+                Fault::Silent(_) => Failed::UpstreamTimeout,
+                Fault::RequestBroke(_) => Failed::RequestBroken,
+                Fault::ReplyBroke(_) => Failed::UpstreamReplyBroken,
             },
-            Failure::RequestBroke(_) => "seam_request_broken",
-            Failure::RequestSilent => "seam_request_timeout",
-            Failure::Tunnel => "seam_no_forward_proxy",
-            Failure::Unforwardable => "seam_request_unforwardable",
-            Failure::Refused(refusal) => refusal.code,
-            Failure::Ending => "seam_ending",
+            Failure::RequestBroke(_) => Failed::RequestBroken,
+            Failure::RequestSilent => Failed::RequestTimeout,
+            Failure::Tunnel => Failed::NoForwardProxy,
+            Failure::Unforwardable => Failed::RequestUnforwardable,
+            Failure::Refused(_) => Failed::Refused,
+            Failure::Closed(_) => Failed::FailedClosed,
+            Failure::Ending => Failed::Ending,
+        }
+    }
+
+    /// The code in the error's body.
+    pub(crate) fn code(&self) -> String {
+        match self {
+            Failure::Refused(refusal) => refusal.code.to_owned(),
+            Failure::Closed(reason) => format!("seam_{}", reason.name()),
+            _ => format!("seam_{}", self.reason().name()),
         }
     }
 
@@ -99,7 +119,7 @@ impl Failure {
             | Failure::Unforwardable
             | Failure::Refused(_) => Blame::Caller,
             Failure::Upstream(..) => Blame::Upstream,
-            Failure::Ending => Blame::Us,
+            Failure::Closed(_) | Failure::Ending => Blame::Us,
         }
     }
 
@@ -117,6 +137,12 @@ impl Failure {
             }
             Failure::Unforwardable => "the request's target is not a path".to_owned(),
             Failure::Refused(refusal) => refusal.message.clone(),
+            Failure::Closed(reason) => {
+                format!(
+                    "the proxy could not do its part and was set to fail rather than to pass: {}",
+                    reason.name()
+                )
+            }
             Failure::Ending => "the proxy is shutting down".to_owned(),
         }
     }
@@ -132,7 +158,7 @@ impl Failure {
             Blame::Caller => "invalid_request_error",
             Blame::Us => "server_error",
         };
-        let error = Told { message: &self.message(), kind, param, code: self.code() };
+        let error = Told { message: &self.message(), kind, param, code: &self.code() };
         // Strings alone: this cannot fail, and an empty body would still carry its status.
         Bytes::from(serde_json::to_vec(&Envelope { error }).unwrap_or_default())
     }

@@ -1,13 +1,12 @@
 //! The wall around the engine: a panic ends what it happened in, nothing else.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// What a panic said.
+/// That something panicked. Not what it said: that may quote the conversation.
 #[derive(Debug)]
-pub(super) struct Panicked(pub(super) String);
+pub(super) struct Panicked;
 
 /// Runs `future`, and gives back a panic instead of passing it on.
 pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
@@ -16,7 +15,7 @@ pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Pani
         // Whoever calls this drops what the future borrowed when it panicked.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(Panicked(words(payload.as_ref())))),
+            Err(_) => Poll::Ready(Err(Panicked)),
         }
     })
     .await
@@ -24,15 +23,7 @@ pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Pani
 
 /// Runs `work`, and gives back a panic instead of passing it on.
 pub(super) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Panicked(words(payload.as_ref())))
-}
-
-fn words(payload: &(dyn Any + Send)) -> String {
-    let known = payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    known.unwrap_or("no words").to_owned()
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Where the engine is asked: the one file that takes an exchange to the store
 //! and back. What to look up, what to decide and what to learn is the engine's.
 
+mod told;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
@@ -11,6 +14,7 @@ use wildmatch::WildMatch;
 use super::error::Refusal;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::config::live::{Live, Shadow};
 use crate::engine::compressed::Compressed;
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
@@ -18,7 +22,7 @@ use crate::engine::decide::{self, Action, Circumstances, Decision};
 use crate::engine::event::{Code, Finding};
 use crate::engine::hash::Hasher;
 use crate::engine::learn::learn;
-use crate::engine::policy::{Mode, Policy};
+use crate::engine::policy::Policy;
 use crate::engine::read::{Lookup, Reading, reading, transfer_lookup};
 use crate::engine::reply::Reply;
 use crate::engine::time::Timestamp;
@@ -27,7 +31,9 @@ use crate::engine::watch::Watcher;
 use crate::engine::wire;
 use crate::runs::{Candidates, Runs, Tenant, Trouble};
 use crate::store::{Store, StoreError};
-use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::{Arm, Brief, Part};
+use crate::telemetry::{Passed, Telemetry};
+use told::Before;
 
 /// Writers of one run that may come in between before a request gives up and passes as it is.
 const TRIES: usize = 4;
@@ -39,6 +45,8 @@ pub(crate) enum Verdict {
     Forward,
     /// Send this in its place.
     Rewrite(Bytes),
+    /// Seam cannot do its part, for this reason.
+    Untouched(Passed),
     /// Answer it here.
     Refuse(Refusal),
 }
@@ -52,7 +60,8 @@ pub(crate) struct Inspector {
 #[derive(Debug)]
 struct Inner {
     policy: Policy,
-    runs: Runs,
+    live: Arc<Live>,
+    runs: Arc<Runs>,
     clock: Clock,
     tenant_header: Option<HeaderName>,
     run_header: Option<HeaderName>,
@@ -76,9 +85,20 @@ pub(crate) struct Exchange {
     who: Who,
     at: Timestamp,
     run: String,
+    arm: Arm,
     /// What the client reads in the reply's head, if the request was changed.
     shown: Option<Shown>,
     watch: Option<Watch>,
+    held: Held,
+}
+
+/// How much of a reply was held, and since when.
+#[derive(Debug, Default)]
+struct Held {
+    headed: Option<Instant>,
+    since: Option<Instant>,
+    bytes: usize,
+    most: usize,
 }
 
 /// How the reply is read.
@@ -112,10 +132,12 @@ impl Inspector {
         seed: String,
         telemetry: Arc<Telemetry>,
     ) -> Self {
+        let runs = Runs::new(store, config.retention, config.pending_ttl, Arc::clone(&telemetry));
         Inspector {
             inner: Arc::new(Inner {
                 policy,
-                runs: Runs::new(store, config.retention, config.pending_ttl),
+                live: Arc::new(Live::new(config.mode, config.rewrite_percent)),
+                runs: Arc::new(runs),
                 clock,
                 tenant_header: config.tenant_header.clone(),
                 run_header: config.run_header.clone(),
@@ -127,6 +149,11 @@ impl Inspector {
                 ids: AtomicU64::new(0),
             }),
         }
+    }
+
+    /// The runs it works with.
+    pub(crate) fn runs(&self) -> Arc<Runs> {
+        Arc::clone(&self.inner.runs)
     }
 
     /// Called with the whole body. `None`: nothing to watch in the reply.
@@ -142,37 +169,50 @@ impl Inner {
         head: &request::Parts,
         body: &Bytes,
     ) -> (Verdict, Option<Exchange>) {
-        let forward = (Verdict::Forward, None);
+        let forward = |reason| {
+            self.telemetry.passed(reason);
+            (Verdict::Forward, None)
+        };
         let dialect =
             if head.uri.path().ends_with("/responses") { Dialect::Responses } else { Dialect::Chat };
         let asked = Asked::of(&head.headers);
-        if asked == Asked::Off || !self.may_concern(body) {
-            return forward;
+        if asked == Asked::Off {
+            return forward(Passed::Off);
+        }
+        if !self.may_concern(body) {
+            return forward(Passed::NoTransfer);
         }
         let view = match wire::read(body, dialect) {
             Ok(view) => view,
             Err(why) => {
                 self.telemetry.finding(&Finding::new(Code::BodyUnreadable, "body", why.to_string()));
-                return forward;
+                self.tell_undecided(&head.headers, None, Passed::BodyUnreadable);
+                return (Verdict::Untouched(Passed::BodyUnreadable), None);
             }
         };
         let who = self.who(&head.headers);
         if who.agent.as_deref().is_some_and(|name| self.observers.iter().any(|known| known.matches(name))) {
-            return forward;
+            return forward(Passed::Observer);
         }
         let reading = reading(view, &self.policy.naming, who.agent.as_deref());
         if reading.offers.is_empty() && reading.transfers.is_empty() && self.runs.is_untouched() {
-            return forward;
+            return forward(Passed::NoTransfer);
         }
         let at = self.clock.now();
-        let decision = match self.runs.within_limit(self.decide(&reading, &who, body, at)).await {
-            Ok(decision) => decision,
+        let decided = self.decide(&reading, &who, body, asked, at);
+        // A large future, in a box of its own: most requests never come here.
+        let decided = self.runs.within_limit(Box::pin(decided)).await;
+        let (decision, before) = match decided {
+            Ok(decided) => decided,
             Err(trouble) => {
                 self.telemetry.store_trouble(&trouble);
-                return forward;
+                let reason = Passed::from(&trouble);
+                self.tell_undecided(&head.headers, Some(&reading), reason);
+                return (Verdict::Untouched(reason), None);
             }
         };
-        self.telemetry.decided(&decision);
+        let shadow = decision.run.as_ref().and_then(|run| self.shadow(run, asked));
+        self.tell_decision(&decision, &before, &reading, &head.headers, shadow, at);
         let run = decision.run.as_ref().map_or_else(|| self.fresh_id(), |run| run.id.clone());
         let shown = decision.hop.and_then(|hop| {
             let held = decision.run.as_ref()?.transfers.iter().find(|transfer| transfer.record.hop == hop)?;
@@ -181,10 +221,11 @@ impl Inner {
                 outcome: if decision.changed { "taken_up" } else { "held" },
             })
         });
-        let observe = self.policy.mode == Mode::Observe || asked == Asked::Observe;
         let verdict = match decision.action {
-            Action::Rewrite(plan) if !observe => Verdict::Rewrite(wire::apply(body, &reading.view, &plan)),
-            Action::Refuse(finding) if !observe => {
+            Action::Rewrite(plan) if shadow.is_none() => {
+                Verdict::Rewrite(wire::apply(body, &reading.view, &plan))
+            }
+            Action::Refuse(finding) if shadow.is_none() => {
                 let code = refusal_code(finding.code);
                 return (Verdict::Refuse(Refusal { message: finding.what, param: None, code }), None);
             }
@@ -198,10 +239,23 @@ impl Inner {
             who,
             at,
             run,
+            arm: if shadow.is_some() { Arm::Observe } else { Arm::Rewrite },
             shown: shown.filter(|_| rewritten),
             watch: None,
+            held: Held::default(),
         });
         (verdict, exchange)
+    }
+
+    /// Why a run's requests are left as they are, if they are.
+    fn shadow(&self, run: &Run, asked: Asked) -> Option<Passed> {
+        if asked == Asked::Observe {
+            return Some(Passed::Observed);
+        }
+        self.live.shadow(&run.id).map(|shadow| match shadow {
+            Shadow::Observe => Passed::Observed,
+            Shadow::ControlArm => Passed::ControlArm,
+        })
     }
 
     /// A look at the bytes alone: whether there can be anything to read in them.
@@ -232,14 +286,16 @@ impl Inner {
         reading: &Reading<'_>,
         who: &Who,
         body: &Bytes,
+        asked: Asked,
         at: Timestamp,
-    ) -> Result<Decision, Trouble> {
+    ) -> Result<(Decision, Before), Trouble> {
         let fresh = self.fresh_id();
         let lookups = reading.lookups(who.run.as_deref());
         let mut turn = None;
         for _ in 0..TRIES {
             let Candidates { found, beside } = self.runs.find(&who.tenant, &lookups).await?;
-            let decision = decide::decide(
+            let before = Before::of(&found);
+            let mut decision = decide::decide(
                 reading,
                 found,
                 Circumstances {
@@ -250,10 +306,16 @@ impl Inner {
                     body: std::str::from_utf8(body).unwrap_or_default(),
                 },
             );
-            let Some(run) = decision.run.as_ref().filter(|_| decision.changed) else { return Ok(decision) };
+            let Some(run) = decision.run.as_mut().filter(|_| decision.changed) else {
+                return Ok((decision, before));
+            };
+            let shadow = self.shadow(run, asked).is_some();
+            if let Some(taken) = decision.hop.and_then(|hop| run.transfer_mut(hop)) {
+                taken.shadow = shadow;
+            }
             let ways = new_ways(reading, run);
             match self.runs.keep(&who.tenant, run, None, beside.versions(&run.id), &ways, at).await {
-                Ok(()) => return Ok(decision),
+                Ok(()) => return Ok((decision, before)),
                 Err(StoreError::Conflict) if turn.is_none() => turn = Some(self.runs.turn(&run.id).await),
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(error.into()),
@@ -284,6 +346,7 @@ impl Exchange {
         if !head.status.is_success() {
             return false;
         }
+        self.held.headed = Some(Instant::now());
         let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
         let kind = text(header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
         let limit = self.inner.reply_limit;
@@ -302,11 +365,14 @@ impl Exchange {
     /// Bytes from upstream in; bytes for the client out, possibly none yet.
     #[expect(clippy::unused_async, reason = "a held transfer call will be stored here before it is released")]
     pub(crate) async fn push(&mut self, chunk: Bytes) -> Vec<Bytes> {
-        match &mut self.watch {
+        let came = chunk.len();
+        let out = match &mut self.watch {
             Some(Watch::Plain(watcher)) => watcher.push(chunk),
             Some(Watch::Compressed(watcher)) => watcher.push(chunk),
             None => vec![chunk],
-        }
+        };
+        self.held.passed(came, &out);
+        out
     }
 
     /// Upstream ended cleanly or broke. What the reply teaches is stored before its last bytes are given out.
@@ -323,8 +389,17 @@ impl Exchange {
             }
             return rest;
         };
+        let began = Instant::now();
         if let Err(trouble) = self.inner.runs.within_limit(self.learn(&reply)).await {
             self.inner.telemetry.store_trouble(&trouble);
+        }
+        let telemetry = &self.inner.telemetry;
+        telemetry.worked(Part::ReplyEnd, began.elapsed());
+        if let Some(since) = self.held.since {
+            telemetry.held(self.held.most, since.elapsed());
+        }
+        if let Some(usage) = &reply.usage {
+            telemetry.spent(usage, if self.shown.is_some() { Brief::With } else { Brief::Without });
         }
         rest
     }
@@ -349,7 +424,8 @@ impl Exchange {
             let (run, log) = (&learned.run, &learned.log);
             match inner.runs.keep(tenant, run, Some(log), versions, &learned.lookups, self.at).await {
                 Ok(()) => {
-                    inner.telemetry.learned(&learned);
+                    let after = self.held.headed.map(|headed| headed.elapsed()).unwrap_or_default();
+                    inner.telemetry.learned(&learned, self.arm, after);
                     return Ok(());
                 }
                 Err(StoreError::Conflict) => {}
@@ -366,6 +442,23 @@ fn refusal_code(code: Code) -> &'static str {
         Code::NotHolder => "seam_not_holder",
         Code::BudgetExceeded => "seam_budget_exceeded",
         _ => "seam_refused",
+    }
+}
+
+impl Held {
+    /// So much came, and this went out.
+    fn passed(&mut self, came: usize, out: &[Bytes]) {
+        let gone: usize = out.iter().map(Bytes::len).sum();
+        self.bytes = (self.bytes + came).saturating_sub(gone);
+        self.most = self.most.max(self.bytes);
+        if self.bytes == 0 {
+            self.since = None;
+        } else if gone > 0 {
+            // The oldest left; what is held now came with this chunk.
+            self.since = Some(Instant::now());
+        } else {
+            self.since.get_or_insert_with(Instant::now);
+        }
     }
 }
 

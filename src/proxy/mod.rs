@@ -19,7 +19,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, Uri, request as head};
@@ -29,9 +29,10 @@ use tracing::{debug, warn};
 pub(crate) use inspect::Inspector;
 pub(crate) use reply::Reply;
 
-use crate::config::Config;
+use crate::config::{Config, OnFailure};
 use crate::drain::{Drain, Ending};
-use crate::telemetry::{Blame, Event, Telemetry};
+use crate::telemetry::metrics::{Part, Stage};
+use crate::telemetry::{Blame, Event, InFlight, Passed, Telemetry};
 use crate::upstream::{self, Outgoing, Upstream};
 use error::Failure;
 use guard::{Panicked, caught, caught_now};
@@ -48,6 +49,7 @@ pub(crate) struct Shell {
     ending: Ending,
     inspect_limit: usize,
     idle_timeout: Duration,
+    on_failure: OnFailure,
 }
 
 impl Shell {
@@ -61,7 +63,8 @@ impl Shell {
     ) -> Shell {
         let ending = drain.ending();
         let (inspect_limit, idle_timeout) = (config.inspect_limit, config.idle_timeout);
-        Shell { upstream, inspector, telemetry, drain, ending, inspect_limit, idle_timeout }
+        let on_failure = config.on_failure;
+        Shell { upstream, inspector, telemetry, drain, ending, inspect_limit, idle_timeout, on_failure }
     }
 
     /// Serves one exchange; a failure is a reply too.
@@ -80,6 +83,7 @@ impl Shell {
     }
 
     async fn exchange(self: &Arc<Self>, mut request: Request<Incoming>) -> Result<Response<Reply>, Failure> {
+        let in_flight = self.telemetry.begins();
         if request.method() == Method::CONNECT {
             return Err(Failure::Tunnel);
         }
@@ -90,7 +94,7 @@ impl Shell {
             forward::ask_for_upgrade(onward.headers_mut(), &protocol);
             let mut reply = self.upstream.send_upgrade(onward).await.map_err(|fault| self.blamed(fault))?;
             upgrade::join(self, client, &mut reply);
-            return Ok(self.reply(reply, None));
+            return Ok(self.reply(reply, None, in_flight));
         }
         let (head, body) = request.into_parts();
         let (body, exchange) = self.inspect(&head, body).await?;
@@ -98,8 +102,10 @@ impl Shell {
         if exchange.is_some() {
             forward::ask_for_identity(onward.headers_mut());
         }
+        let sent = Instant::now();
         let reply = self.upstream.send(onward).await.map_err(|fault| self.blamed(fault))?;
-        Ok(self.reply(reply, exchange))
+        self.telemetry.replied(reply.status(), sent.elapsed());
+        Ok(self.reply(reply, exchange, in_flight))
     }
 
     /// The body that goes on, and who watches the reply.
@@ -112,6 +118,7 @@ impl Shell {
             Route::Inspect => (),
             Route::Compressed => {
                 self.telemetry.record(Event::BodyCompressed);
+                self.untouched(Passed::BodyCompressed)?;
                 return Ok((Outgoing::streamed(VecDeque::new(), body), None));
             }
             Route::Stream => return Ok((Outgoing::streamed(VecDeque::new(), body), None)),
@@ -119,6 +126,7 @@ impl Shell {
         match request::collect(body, self.inspect_limit, self.idle_timeout).await? {
             Collected::Larger(first, rest) => {
                 self.telemetry.record(Event::BodyTooLarge);
+                self.untouched(Passed::BodyTooLarge)?;
                 Ok((Outgoing::streamed(first, rest), None))
             }
             Collected::Whole(body, trailers) => {
@@ -131,14 +139,33 @@ impl Shell {
     /// The engine's word on a whole body; if it has none to give, the body goes on as it came.
     async fn judged(&self, head: &head::Parts, body: Bytes) -> Result<(Bytes, Option<Exchange>), Failure> {
         self.telemetry.record(Event::Inspected);
-        match caught(self.inspector.request(head, &body)).await {
+        let began = Instant::now();
+        let judged = caught(self.inspector.request(head, &body)).await;
+        self.telemetry.worked(Part::Request, began.elapsed());
+        match judged {
             Ok((Verdict::Forward, exchange)) => Ok((body, exchange)),
             Ok((Verdict::Rewrite(body), exchange)) => Ok((body, exchange)),
             Ok((Verdict::Refuse(refusal), _)) => Err(Failure::Refused(refusal)),
-            Err(panicked) => {
-                self.panicked("request", &panicked);
+            Ok((Verdict::Untouched(reason), _)) => {
+                self.untouched(reason)?;
                 Ok((body, None))
             }
+            Err(panicked) => {
+                self.panicked("request", &panicked);
+                self.untouched(Passed::Panicked)?;
+                Ok((body, None))
+            }
+        }
+    }
+
+    /// Seam cannot do its part: the original bytes go on, or the exchange fails, as was chosen.
+    fn untouched(&self, reason: Passed) -> Result<(), Failure> {
+        match self.on_failure {
+            OnFailure::Open => {
+                self.telemetry.passed(reason);
+                Ok(())
+            }
+            OnFailure::Closed => Err(Failure::Closed(reason)),
         }
     }
 
@@ -163,6 +190,7 @@ impl Shell {
         self: &Arc<Self>,
         reply: Response<upstream::Body>,
         exchange: Option<Exchange>,
+        in_flight: InFlight,
     ) -> Response<Reply> {
         let (mut head, body) = reply.into_parts();
         let switched = head.status == http::StatusCode::SWITCHING_PROTOCOLS;
@@ -177,8 +205,8 @@ impl Shell {
         let exchange = exchange.and_then(|exchange| self.watching(&mut head, exchange));
         let shell = Arc::clone(self);
         let body = match exchange {
-            Some(exchange) => Reply::watched(shell, &head, body, exchange),
-            None => Reply::straight(shell, &head, body),
+            Some(exchange) => Reply::watched(shell, &head, body, exchange, in_flight),
+            None => Reply::straight(shell, &head, body, in_flight),
         };
         Response::from_parts(head, body)
     }
@@ -212,6 +240,7 @@ impl Shell {
             },
         };
         self.telemetry.record(event);
+        self.telemetry.failed(failure.reason(), Stage::BeforeHead);
         match failure.blame() {
             // Callers can make as many of these as they like.
             Blame::Caller => debug!(reason = failure.code(), "an exchange failed: {}", failure.message()),
@@ -220,8 +249,8 @@ impl Shell {
         failure.response().map(Reply::own)
     }
 
-    fn panicked(&self, place: &'static str, panicked: &Panicked) {
+    fn panicked(&self, place: &'static str, _: &Panicked) {
         self.telemetry.record(Event::Panicked);
-        tracing::error!(place, panic = panicked.0, "the engine panicked; the original bytes go on");
+        tracing::error!(place, "the engine panicked; the original bytes go on");
     }
 }

@@ -16,7 +16,8 @@ use super::Shell;
 use super::error::Failure;
 use super::inspect::Exchange;
 use super::watched::Watched;
-use crate::telemetry::Event;
+use crate::telemetry::metrics::Stage;
+use crate::telemetry::{Event, InFlight};
 use crate::upstream;
 
 /// What a client is sent.
@@ -39,6 +40,7 @@ pub(crate) struct Passing {
     /// Breaks the connection at the next poll.
     breaking: Option<Failure>,
     ended: bool,
+    _in_flight: InFlight,
 }
 
 enum Source {
@@ -54,8 +56,13 @@ impl Reply {
     }
 
     /// A body that nobody watches.
-    pub(crate) fn straight(shell: Arc<Shell>, head: &response::Parts, body: upstream::Body) -> Reply {
-        Reply::passing(shell, head, Source::Straight(body))
+    pub(crate) fn straight(
+        shell: Arc<Shell>,
+        head: &response::Parts,
+        body: upstream::Body,
+        in_flight: InFlight,
+    ) -> Reply {
+        Reply::passing(shell, head, Source::Straight(body), in_flight)
     }
 
     /// A body that goes through `exchange`.
@@ -64,15 +71,18 @@ impl Reply {
         head: &response::Parts,
         body: upstream::Body,
         exchange: Exchange,
+        in_flight: InFlight,
     ) -> Reply {
         let told = Arc::clone(&shell);
         let watched = Watched::new(body, exchange, move |panicked| told.panicked("reply", panicked));
-        let source = Source::Watched(watched);
-        Reply::passing(shell, head, source)
+        Reply::passing(shell, head, Source::Watched(watched), in_flight)
     }
 
-    fn passing(shell: Arc<Shell>, head: &response::Parts, source: Source) -> Reply {
+    fn passing(shell: Arc<Shell>, head: &response::Parts, source: Source, mut in_flight: InFlight) -> Reply {
         let events = takes_events(head);
+        if is_event_stream(head) {
+            in_flight.streams();
+        }
         Reply::Upstream(Passing {
             source,
             shell,
@@ -80,17 +90,21 @@ impl Reply {
             boundary: Boundary::default(),
             breaking: None,
             ended: false,
+            _in_flight: in_flight,
         })
     }
 }
 
 /// Whether bytes may be added to an event stream: not if they are compressed, or counted.
 fn takes_events(head: &response::Parts) -> bool {
-    let kind = head.headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-    kind.len() >= 17
-        && kind[..17].eq_ignore_ascii_case(b"text/event-stream")
+    is_event_stream(head)
         && !head.headers.contains_key(CONTENT_ENCODING)
         && !head.headers.contains_key(CONTENT_LENGTH)
+}
+
+fn is_event_stream(head: &response::Parts) -> bool {
+    let kind = head.headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    kind.len() >= 17 && kind[..17].eq_ignore_ascii_case(b"text/event-stream")
 }
 
 impl Body for Reply {
@@ -167,6 +181,7 @@ impl Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         self.ended = true;
         self.shell.telemetry.record(Event::ReplyBroken);
+        self.shell.telemetry.failed(failure.reason(), Stage::InReply);
         warn!(reason = failure.code(), blame = ?failure.blame(), "a reply broke off: {}", failure.message());
         if self.events && self.boundary.is_between_events() {
             return Poll::Ready(Some(Ok(Frame::data(failure.event()))));

@@ -1,101 +1,122 @@
 //! What the engine found and did, counted and logged: ids, names and outcomes,
 //! never content.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
-use super::Telemetry;
-use crate::engine::decide::{Action, Decision, Pass};
+use super::metrics::{Arm, Brief, Field, Rule, Side, Spent, Value};
+use super::{Closed, Passed, Telemetry};
+use crate::engine::custody::run::Run;
 use crate::engine::event::{Code, Finding};
+use crate::engine::handoff::transcript::BYTES_A_TOKEN;
 use crate::engine::learn::Learned;
-use crate::engine::record::Record;
+use crate::engine::record::{Record, State};
+use crate::engine::reply::Usage;
 use crate::runs::Trouble;
 
-/// The counters that the engine's events add to.
-#[derive(Debug)]
-pub(super) struct Counts {
-    findings: [AtomicU64; Code::ALL.len()],
-    passes: [AtomicU64; Pass::ALL.len()],
-    rewrites: AtomicU64,
-    store_failures: AtomicU64,
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        Counts {
-            findings: std::array::from_fn(|_| AtomicU64::new(0)),
-            passes: std::array::from_fn(|_| AtomicU64::new(0)),
-            rewrites: AtomicU64::new(0),
-            store_failures: AtomicU64::new(0),
-        }
-    }
-}
-
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
+/// Bytes of a name in a log line: a client chooses what its agents are called.
+const NAME_BYTES: usize = 80;
 
 impl Telemetry {
     /// A finding was made.
     pub fn finding(&self, finding: &Finding) {
-        add(&self.engine.findings[finding.code as usize]);
+        self.metrics.findings.one((finding.code,));
+        if finding.code == Code::Filler {
+            self.metrics.filler.one((Field::of(&finding.place),));
+        }
         debug!(code = finding.code.name(), place = finding.place, what = finding.what, "finding");
     }
 
     /// How often a finding of this kind was made since the start.
     pub fn findings(&self, code: Code) -> u64 {
-        self.engine.findings[code as usize].load(Ordering::Relaxed)
+        self.metrics.findings.value((code,))
     }
 
-    /// How often a request passed for this reason since the start.
-    pub fn passes(&self, reason: Pass) -> u64 {
-        self.engine.passes[reason as usize].load(Ordering::Relaxed)
+    /// A request that shows an answered transfer went up as it came.
+    pub fn unmatched(&self, reason: Passed) {
+        self.metrics.boundaries_unmatched.one((reason,));
     }
 
-    /// How many requests were rebuilt, or would have been in observe mode, since the start.
-    pub fn rewrites(&self) -> u64 {
-        self.engine.rewrites.load(Ordering::Relaxed)
-    }
-
-    /// How often the store could not do what was asked since the start.
-    pub fn store_failures(&self) -> u64 {
-        self.engine.store_failures.load(Ordering::Relaxed)
-    }
-
-    /// A request was decided.
-    pub fn decided(&self, decision: &Decision) {
-        decision.findings.iter().for_each(|finding| self.finding(finding));
-        match &decision.action {
-            Action::Forward(reason) => {
-                add(&self.engine.passes[*reason as usize]);
-                debug!(reason = reason.name(), "passed");
-            }
-            Action::Refuse(finding) => debug!(code = finding.code.name(), "refused"),
-            Action::Rewrite(_) => {
-                add(&self.engine.rewrites);
-                if decision.changed
-                    && let Some(held) = decision.run.as_ref().and_then(|run| run.held())
-                {
-                    taken_up(&held.record);
-                }
-            }
+    /// A request could be refused for what was found, whether or not it is.
+    pub fn refusable(&self, findings: &[Finding]) {
+        // The other rules are judged where the transfer is made, and counted there.
+        let judged_here = |rule: &Rule| matches!(rule, Rule::Custody | Rule::Budget);
+        let mut broken: Vec<Rule> = findings.iter().filter_map(broken_rule).filter(judged_here).collect();
+        broken.dedup();
+        for rule in broken {
+            self.metrics.would_refuse.one((rule,));
         }
     }
 
-    /// An exchange was learnt from.
-    pub fn learned(&self, learned: &Learned) {
+    /// A request was refused for what was found.
+    pub fn refused(&self, finding: &Finding) {
+        debug!(code = finding.code.name(), "refused");
+        if let Some(rule) = Rule::broken_by(finding.code) {
+            self.metrics.refusals.one((rule,));
+        }
+    }
+
+    /// A receiver's request was rebuilt, or would have been.
+    pub fn rebuilt(&self, arm: Arm) {
+        self.metrics.rewrites.one((arm,));
+    }
+
+    /// The transfer of this hop was taken up.
+    pub fn taken_up(&self, run: &Run, hop: u32, arm: Arm) {
+        let Some(record) = run.transfers.iter().map(|t| &t.record).find(|record| record.hop == hop) else {
+            return;
+        };
+        let metrics = &self.metrics;
+        metrics.transfers.one((record.state, record.origin, arm));
+        metrics.hops.measure((), u64::from(run.hops));
+        metrics.list_tokens.add((Side::Before, arm), record.tokens.before);
+        metrics.list_tokens.add((Side::After, arm), record.tokens.after);
+        for fact in &record.facts {
+            metrics.facts.one((fact.outcome, fact.age));
+        }
+        if arm == Arm::Rewrite {
+            metrics.brief_values.add((Value::Told,), record.facts.len() as u64);
+        }
+        log_taken_up(record, arm);
+    }
+
+    /// Transfers came to another state beside the one that was taken up.
+    pub fn moved(&self, record: &Record, arm: Arm) {
+        self.metrics.transfers.one((record.state, record.origin, arm));
+    }
+
+    /// An exchange was learnt from. `after`: since the reply's head.
+    pub fn learned(&self, learned: &Learned, arm: Arm, after: Duration) {
         learned.findings.iter().for_each(|finding| self.finding(finding));
+        let mut broken: Vec<Rule> = learned.findings.iter().filter_map(broken_rule).collect();
         for transfer in learned.run.transfers.iter().filter(|t| learned.transfers.contains(&t.record.hop)) {
-            transfer.record.findings.iter().for_each(|finding| self.finding(finding));
             let record = &transfer.record;
-            info!(id = record.id, to = record.to_agent, facts = record.facts.len(), "transfer seen");
+            record.findings.iter().for_each(|finding| self.finding(finding));
+            broken.extend(record.findings.iter().filter_map(broken_rule));
+            self.metrics.transfers.one((State::Pending, record.origin, arm));
+            let tokens = record.call.arguments.len().div_ceil(BYTES_A_TOKEN);
+            self.metrics.contract_tokens.measure((record.origin,), tokens as u64);
+            self.metrics.contract_seconds.time((record.origin,), after);
+            info!(id = record.id, to = name(&record.to_agent), facts = record.facts.len(), "transfer seen");
         }
+        for rule in Rule::ALL.iter().filter(|rule| broken.contains(rule)) {
+            self.metrics.would_refuse.one((*rule,));
+        }
+        self.metrics.brief_values.add((Value::Used,), learned.values_used);
+    }
+
+    /// An upstream reported what a reply cost.
+    pub fn spent(&self, usage: &Usage, brief: Brief) {
+        let tokens = &self.metrics.upstream_tokens;
+        tokens.add((Spent::Input, brief), usage.input);
+        tokens.add((Spent::CacheRead, brief), usage.cached);
+        tokens.add((Spent::CacheWrite, brief), usage.cache_write);
+        tokens.add((Spent::Output, brief), usage.output);
     }
 
     /// What the store was asked for an exchange could not be had.
     pub fn store_trouble(&self, trouble: &Trouble) {
-        add(&self.engine.store_failures);
         match trouble {
             Trouble::Store(error) => {
                 warn!(%error, "the store failed an exchange");
@@ -109,15 +130,25 @@ impl Telemetry {
     }
 }
 
+fn broken_rule(finding: &Finding) -> Option<Rule> {
+    Rule::broken_by(finding.code)
+}
+
+fn name(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES)]
+}
+
 /// One line a transfer that a person can read.
-fn taken_up(record: &Record) {
+fn log_taken_up(record: &Record, arm: Arm) {
     let held = record.facts.iter().filter(|fact| fact.outcome.holds()).count();
     info!(
         id = record.id,
         run = record.run,
-        from = record.from_agent.as_deref().unwrap_or("unknown"),
-        to = record.to_agent,
+        from = name(record.from_agent.as_deref().unwrap_or("unknown")),
+        to = name(&record.to_agent),
         hop = record.hop,
+        source = record.origin.name(),
+        arm = arm.name(),
         established = held,
         not_confirmed = record.facts.len() - held,
         findings = record.findings.len(),

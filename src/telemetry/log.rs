@@ -4,6 +4,14 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Config, LogFormat};
 
+/// Logs where a panic happened, and not what it said: that may quote the conversation.
+pub fn panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let at = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(at, "a panic: please report it with this place");
+    }));
+}
+
 /// Starts logging for the process. A second call changes nothing.
 pub fn start(config: &Config) {
     // The table has already parsed the filter; what cannot be read twice falls back to its default.

@@ -1,6 +1,11 @@
 //! The admin listener.
 
+use serde_json::json;
+
+use crate::support::client::post;
 use crate::support::seam::Seam;
+use crate::support::story;
+use crate::support::upstream::Upstream;
 
 #[tokio::test]
 async fn health_is_asked_on_a_port_of_its_own() {
@@ -10,4 +15,128 @@ async fn health_is_asked_on_a_port_of_its_own() {
     assert_eq!(seam.admin_status("/v1/models").await, 404);
     // The clients' port knows no health: what is asked there is for upstream.
     assert_eq!(seam.exchange("GET /ready HTTP/1.1\r\nhost: s\r\n\r\n").await.status, 502);
+}
+
+/// A value of `/metrics`, by its name and labels as they are written.
+async fn metric(seam: &Seam, series: &str) -> f64 {
+    let text = seam.admin("GET", "/metrics", "").await.text();
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_transfer_shows_in_handoffs_and_metrics() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    let (_, head) = story::play(&seam, &mut upstream).await;
+    let id =
+        head.iter().find_map(|line| line.strip_prefix("seam-handoff: ")).expect("the reply names the record");
+
+    let list = seam.admin_json("/handoffs").await;
+    let [one] = list.as_array().unwrap().as_slice() else { panic!("{list}") };
+    assert_eq!(one["id"], id);
+    assert_eq!(
+        (&one["to"], &one["state"], &one["source"], &one["hop"]),
+        (&json!("workshop"), &json!("taken_up"), &json!("derived"), &json!(1))
+    );
+    let fact = one["facts"].as_array().unwrap().iter().find(|fact| fact["key"] == "quote").expect("a fact");
+    assert_eq!((&fact["outcome"], &fact["evidence"]), (&json!("verified"), &json!("call_1")));
+    assert!(fact.get("value").is_none(), "{fact}");
+    let used: Vec<_> = one["facts"].as_array().unwrap().iter().filter(|fact| fact["used"] == true).collect();
+    assert!(used.iter().all(|fact| fact["key"] == "booking") && used.len() == 1, "{used:?}");
+    assert_eq!(
+        seam.admin_json(&format!("/handoffs/{id}")).await["call"],
+        json!({"id": "call_9", "name": "transfer_to_workshop"})
+    );
+    let why = seam.admin_json(&format!("/handoffs/{id}?explain")).await;
+    let steps: Vec<&str> =
+        why["steps"].as_array().unwrap().iter().map(|s| s["step"].as_str().unwrap()).collect();
+    assert_eq!((steps[0], steps[1], steps[steps.len() - 1]), ("detection", "match", "filter"));
+
+    let taken_up = r#"seam_transfers_total{outcome="taken_up",source="derived",arm="rewrite"}"#;
+    for (series, expected) in [
+        (taken_up, 1.0),
+        (r#"seam_transfers_total{outcome="pending",source="derived",arm="rewrite"}"#, 1.0),
+        (r#"seam_rewrites_total{arm="rewrite"}"#, 1.0),
+        (r#"seam_passed_total{reason="not_receiver"}"#, 1.0),
+        (r#"seam_upstream_tokens_total{kind="cache_read",brief="with"}"#, 512.0),
+        (r#"seam_upstream_tokens_total{kind="input",brief="without"}"#, 900.0),
+        (r#"seam_brief_values_total{value="used"}"#, 1.0),
+        ("seam_hops_count", 1.0),
+        (r#"seam_contract_tokens_count{source="derived"}"#, 1.0),
+        (r#"seam_upstream_replies_total{status="2xx"}"#, 2.0),
+        ("seam_exchanges_in_flight", 0.0),
+        ("seam_ready", 1.0),
+    ] {
+        assert!((metric(&seam, series).await - expected).abs() < 1e-9, "{series} is not {expected}");
+    }
+    assert!(metric(&seam, r#"seam_list_tokens_total{side="after",arm="rewrite"}"#).await > 0.0);
+    assert!(metric(&seam, r#"seam_store_seconds_count{call="write"}"#).await > 1.0);
+    assert!(metric(&seam, r#"seam_overhead_seconds_count{part="request"}"#).await > 1.0);
+    assert!(metric(&seam, "seam_held_bytes_count").await > 1.0);
+}
+
+#[tokio::test]
+async fn a_run_can_be_removed() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    story::play(&seam, &mut upstream).await;
+    let run = seam.admin_json("/handoffs").await[0]["run"].as_str().unwrap().to_owned();
+    assert_eq!(seam.admin("GET", &format!("/runs/{run}"), "").await.status, 405);
+    assert_eq!(seam.admin("DELETE", &format!("/runs/{run}"), "").await.status, 200);
+    assert_eq!(seam.admin("DELETE", &format!("/runs/{run}"), "").await.status, 404);
+    assert_eq!(seam.admin_json("/handoffs").await, json!([]));
+}
+
+#[tokio::test]
+async fn a_request_that_passed_can_be_explained() {
+    let upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    let head = format!("{}x-request-id: mine-1\r\n", story::head());
+    seam.exchange(post("/v1/chat/completions", &head, story::sender_request().to_string().as_bytes())).await;
+    let passes = seam.admin_json("/passes").await;
+    assert_eq!((&passes[0]["reason"], &passes[0]["id"]), (&json!("not_receiver"), &json!("pass-1")));
+    for id in ["pass-1", "mine-1"] {
+        let why = seam.admin_json(&format!("/handoffs/{id}?explain")).await;
+        assert!(why["steps"][0]["what"].as_str().unwrap().starts_with("not_receiver: "), "{why}");
+    }
+    assert_eq!(seam.admin("GET", "/handoffs/pass-9?explain", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn with_a_token_nobody_sees_handoffs_without_it() {
+    let upstream = Upstream::start().await;
+    let seam = Seam::with(&upstream.url(), &[("SEAM_ADMIN_TOKEN", "a-token-of-some-length")]).await;
+    for path in ["/handoffs", "/handoffs/a-1", "/passes"] {
+        assert_eq!(seam.admin("GET", path, "").await.status, 404);
+    }
+    assert_eq!(seam.admin("DELETE", "/runs/a", "").await.status, 404);
+    let token = "authorization: Bearer a-token-of-some-length\r\n";
+    assert_eq!(seam.admin("GET", "/handoffs", token).await.status, 200);
+    assert_eq!(seam.admin("GET", "/metrics", "").await.status, 200);
+    assert_eq!(seam.admin("POST", "/metrics", "").await.status, 405);
+}
+
+#[tokio::test]
+async fn content_is_shown_where_the_setting_allows_it() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::with(&upstream.url(), &[("SEAM_ADMIN_CONTENT", "on")]).await;
+    story::play(&seam, &mut upstream).await;
+    let list = seam.admin_json("/handoffs").await;
+    let values: Vec<_> = list[0]["facts"].as_array().unwrap().iter().map(|fact| &fact["value"]).collect();
+    assert!(values.contains(&&json!("318.40")), "{values:?}");
+    let whole = seam.admin_json(&format!("/handoffs/{}", list[0]["id"].as_str().unwrap())).await;
+    assert!(whole["content"]["brief"].as_str().unwrap().contains("318.40"), "{whole}");
+}
+
+#[tokio::test]
+async fn outside_the_share_a_receivers_request_goes_up_as_it_came() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::with(&upstream.url(), &[("SEAM_REWRITE_PERCENT", "0")]).await;
+    let (received, head) = story::play(&seam, &mut upstream).await;
+    assert_eq!(received, story::receiver_request());
+    assert!(!head.iter().any(|line| line.starts_with("seam-")), "{head:?}");
+    let one = &seam.admin_json("/handoffs").await[0];
+    assert_eq!((&one["arm"], &one["state"]), (&json!("observe"), &json!("taken_up")));
+    assert!((metric(&seam, r#"seam_passed_total{reason="control_arm"}"#).await - 1.0).abs() < 1e-9);
 }

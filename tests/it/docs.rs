@@ -5,6 +5,7 @@ use std::path::Path;
 
 use seam::config::profiles;
 use seam::engine::event::Code;
+use seam::telemetry::{metrics, reasons};
 
 #[track_caller]
 fn check(file: &str, expected: &str) {
@@ -54,4 +55,10 @@ fn the_docs_list_every_finding() {
         writeln!(page, "| `{}` | {} |", code.name(), code.meaning()).expect("a string takes all");
     }
     check("docs/findings.md", &page);
+}
+
+#[test]
+fn the_docs_list_every_metric_and_every_reason() {
+    check("docs/metrics.md", &metrics::markdown());
+    check("docs/reasons.md", &reasons::markdown());
 }

@@ -123,6 +123,12 @@ pub struct Transfer {
     pub results: usize,
     /// After this, a transfer that nobody took up is without effect.
     pub expires: Timestamp,
+    /// Whether its receiver's requests went up as they came, the brief made in the shadow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shadow: bool,
+    /// The facts whose values a reply of the receiver has used, as indexes into the record's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used: Vec<usize>,
 }
 
 /// Where the filtered part of a receiver's list ends.

@@ -101,6 +101,8 @@ pub fn transfer(
         turn: log.customer_turns().next_back().map(str::to_owned),
         results: 0,
         expires: at.now.plus_ms(at.policy.pending_ms),
+        shadow: false,
+        used: Vec::new(),
     }
 }
 

@@ -180,7 +180,8 @@ fn finding(fact: &Fact) -> Option<Finding> {
         // An inference is nobody's fault, and what Seam did not see it cannot judge.
         Outcome::Unseen | Outcome::Uncheckable => None,
         outcome if !outcome.holds() => {
-            Some(Finding::new(Code::FactNotConfirmed, place, format!("{}: {}", outcome.name(), fact.why)))
+            // Why stands in the fact: it quotes values, and a finding is logged.
+            Some(Finding::new(Code::FactNotConfirmed, place, outcome.name()))
         }
         _ if fact.age == Age::Stale => Some(Finding::new(
             Code::FactStale,

@@ -46,7 +46,7 @@ impl Desk {
         self.clock.advance_ms(1_000);
         match self.inspector.request(&head("Bearer one"), &Bytes::from(body.to_string())).await.0 {
             Verdict::Refuse(refusal) => Some(refusal.code),
-            Verdict::Forward | Verdict::Rewrite(_) => None,
+            Verdict::Forward | Verdict::Rewrite(_) | Verdict::Untouched(_) => None,
         }
     }
 

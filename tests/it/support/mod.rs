@@ -5,6 +5,7 @@ pub(crate) mod h2;
 pub(crate) mod responses_rules;
 pub(crate) mod rules;
 pub(crate) mod seam;
+pub(crate) mod story;
 pub(crate) mod upstream;
 
 use std::time::Duration;

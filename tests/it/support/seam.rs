@@ -70,6 +70,19 @@ impl Seam {
             .status
     }
 
+    /// What the admin listener answers.
+    pub(crate) async fn admin(&self, method: &str, path: &str, head: &str) -> Got {
+        let request = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n{head}\r\n", self.admin);
+        Client::connect(self.admin).await.exchange(request).await
+    }
+
+    /// A JSON answer of the admin listener.
+    pub(crate) async fn admin_json(&self, path: &str) -> serde_json::Value {
+        let got = self.admin("GET", path, "").await;
+        assert_eq!(got.status, 200, "{path}: {}", got.text());
+        serde_json::from_slice(&got.body).unwrap()
+    }
+
     pub(crate) fn count(&self, event: Event) -> u64 {
         self.telemetry.count(event)
     }

@@ -53,6 +53,23 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: &'static [Outcome] = &[
+        Outcome::Verified,
+        Outcome::Reformatted,
+        Outcome::NoSuchCall,
+        Outcome::Unseen,
+        Outcome::NotFound,
+        Outcome::Misattributed,
+        Outcome::Elsewhere,
+        Outcome::Superseded,
+        Outcome::Contested,
+        Outcome::Ambiguous,
+        Outcome::Quoted,
+        Outcome::NotQuoted,
+        Outcome::Uncheckable,
+    ];
+
     /// The name in records, docs and metrics.
     pub fn name(self) -> &'static str {
         match self {
@@ -88,6 +105,20 @@ pub enum Age {
     Fresh,
     /// It has a rule and is past it, or nobody knows when it was seen.
     Stale,
+}
+
+impl Age {
+    /// All of them.
+    pub const ALL: &'static [Age] = &[Age::Ageless, Age::Fresh, Age::Stale];
+
+    /// The name in records, docs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Age::Ageless => "ageless",
+            Age::Fresh => "fresh",
+            Age::Stale => "stale",
+        }
+    }
 }
 
 /// A claim with what the check found.

@@ -1,0 +1,91 @@
+//! The settings that can change while Seam runs: whether receivers' requests
+//! are rebuilt, and for how many runs of a hundred.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::Mode;
+use crate::engine::hash::Hasher;
+
+/// The settings in force now.
+#[derive(Debug)]
+pub struct Live {
+    observe: AtomicU8,
+    percent: AtomicU8,
+}
+
+/// Why a run's requests are left as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shadow {
+    /// Nothing is rebuilt at all.
+    Observe,
+    /// The run is outside the share that is.
+    ControlArm,
+}
+
+impl Live {
+    /// These settings.
+    pub fn new(mode: Mode, percent: u8) -> Live {
+        let live = Live { observe: AtomicU8::new(0), percent: AtomicU8::new(0) };
+        live.set(mode, percent);
+        live
+    }
+
+    /// These settings from now on.
+    pub fn set(&self, mode: Mode, percent: u8) {
+        self.observe.store(u8::from(mode == Mode::Observe), Ordering::Relaxed);
+        self.percent.store(percent, Ordering::Relaxed);
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        if self.observe.load(Ordering::Relaxed) == 0 { Mode::Rewrite } else { Mode::Observe }
+    }
+
+    /// Runs of a hundred that are rewritten.
+    pub fn percent(&self) -> u8 {
+        self.percent.load(Ordering::Relaxed)
+    }
+
+    /// Whether a run stays in the shadow. By its id alone: a run that is rewritten at one share is
+    /// rewritten at every larger one.
+    pub fn shadow(&self, run: &str) -> Option<Shadow> {
+        match (self.mode(), self.percent()) {
+            (Mode::Observe, _) => Some(Shadow::Observe),
+            (Mode::Rewrite, 100..) => None,
+            (Mode::Rewrite, percent) => (place(run) >= percent).then_some(Shadow::ControlArm),
+        }
+    }
+}
+
+/// A run's place among a hundred.
+fn place(run: &str) -> u8 {
+    let hash = Hasher::new("arm").bytes(run.as_bytes()).finish();
+    let number = u64::from_str_radix(&hash.as_str()[..8], 16).unwrap_or_default();
+    (number % 100) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_runs_is_rewritten_and_a_larger_share_keeps_them() {
+        let rewritten = |percent: u8| -> Vec<usize> {
+            let live = Live::new(Mode::Rewrite, percent);
+            (0..2_000).filter(|n| live.shadow(&format!("run{n}")).is_none()).collect()
+        };
+        let (some, more) = (rewritten(20), rewritten(50));
+        assert!((300..500).contains(&some.len()), "{}", some.len());
+        assert!((900..1_100).contains(&more.len()), "{}", more.len());
+        assert!(some.iter().all(|n| more.contains(n)));
+        assert!(rewritten(0).is_empty());
+        assert_eq!(rewritten(100).len(), 2_000);
+    }
+
+    #[test]
+    fn observe_leaves_every_run_alone() {
+        let live = Live::new(Mode::Rewrite, 100);
+        live.set(Mode::Observe, 100);
+        assert_eq!(live.shadow("a"), Some(Shadow::Observe));
+    }
+}

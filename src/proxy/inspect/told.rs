@@ -1,0 +1,104 @@
+//! What telemetry is told of an inspected request.
+
+use http::HeaderMap;
+
+use super::Inner;
+use crate::engine::custody::run::Run;
+use crate::engine::decide::{Action, Decision, Found};
+use crate::engine::read::Reading;
+use crate::engine::record::State;
+use crate::engine::time::Timestamp;
+use crate::telemetry::Passed;
+use crate::telemetry::metrics::Arm;
+use crate::telemetry::passages::Passage;
+
+/// Bytes of a client's name for its request.
+const REQUEST_ID: usize = 128;
+
+/// Where the transfers of the runs that were found stood before a decision.
+#[derive(Debug, Default)]
+pub(super) struct Before(Vec<(String, u32, State)>);
+
+impl Before {
+    pub(super) fn of(found: &Found) -> Before {
+        let states = |run: &Run| -> Vec<(String, u32, State)> {
+            run.transfers.iter().map(|t| (run.id.clone(), t.record.hop, t.record.state)).collect()
+        };
+        Before(found.runs.values().flat_map(states).collect())
+    }
+
+    fn state(&self, run: &str, hop: u32) -> Option<State> {
+        self.0.iter().find(|(id, at, _)| id == run && *at == hop).map(|(_, _, state)| *state)
+    }
+}
+
+impl Inner {
+    /// A request went up as it came, before anything was decided about it.
+    pub(super) fn tell_undecided(&self, headers: &HeaderMap, reading: Option<&Reading<'_>>, reason: Passed) {
+        let mut passage = Passage::new(self.clock.now(), reason);
+        passage.request = request_id(headers);
+        if let Some(reading) = reading {
+            describe(&mut passage, reading, None);
+        }
+        self.telemetry.passages.remember(passage);
+    }
+
+    /// A request was decided. `shadow`: why it goes up as it came although it is a receiver's.
+    pub(super) fn tell_decision(
+        &self,
+        decision: &Decision,
+        before: &Before,
+        reading: &Reading<'_>,
+        headers: &HeaderMap,
+        shadow: Option<Passed>,
+        at: Timestamp,
+    ) {
+        let telemetry = &self.telemetry;
+        decision.findings.iter().for_each(|finding| telemetry.finding(finding));
+        telemetry.refusable(&decision.findings);
+        let arm = if shadow.is_some() { Arm::Observe } else { Arm::Rewrite };
+        if let Action::Rewrite(_) = decision.action {
+            telemetry.rebuilt(arm);
+        }
+        if let Some(run) = decision.run.as_ref().filter(|_| decision.changed) {
+            if let Some(hop) = decision.hop {
+                telemetry.taken_up(run, hop, arm);
+            }
+            let others =
+                run.transfers.iter().map(|t| &t.record).filter(|record| Some(record.hop) != decision.hop);
+            for record in others.filter(|record| before.state(&run.id, record.hop) != Some(record.state)) {
+                telemetry.moved(record, arm);
+            }
+        }
+        let reason = match (&decision.action, shadow) {
+            (Action::Forward(pass), _) => Passed::from(*pass),
+            (Action::Refuse(finding), None) => return telemetry.refused(finding),
+            (Action::Rewrite(_) | Action::Refuse(_), Some(reason)) => reason,
+            (Action::Rewrite(_), None) => return,
+        };
+        telemetry.passed(reason);
+        if matches!(decision.action, Action::Forward(_)) && reading.last_answered().is_some() {
+            telemetry.unmatched(reason);
+        }
+        let mut passage = Passage::new(at, reason);
+        passage.request = request_id(headers);
+        passage.findings = decision.findings.iter().map(|finding| finding.code.name()).collect();
+        describe(&mut passage, reading, decision.run.as_ref());
+        telemetry.passages.remember(passage);
+    }
+}
+
+fn describe(passage: &mut Passage, reading: &Reading<'_>, run: Option<&Run>) {
+    passage.offers = reading.offers.len();
+    passage.transfers = reading.transfers.len();
+    passage.ways = reading.lookups(None).iter().map(|lookup| lookup.way.name()).collect();
+    passage.ways.dedup();
+    passage.run = run.map(|run| run.id.clone());
+}
+
+/// What the client calls its request, if that is a plain id: it is shown to people.
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get("x-request-id")?.to_str().ok()?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (!id.is_empty() && id.len() <= REQUEST_ID && id.bytes().all(is_plain)).then(|| id.to_owned())
+}
