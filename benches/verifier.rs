@@ -3,7 +3,7 @@
 //! `cargo bench --bench verifier` prints a table. For instructions instead of time:
 //! `valgrind --tool=callgrind target/release/deps/verifier-* once base|index|verify`.
 
-#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
 use std::fmt::Write as _;
 use std::hint::black_box;

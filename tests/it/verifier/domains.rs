@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::world::{Dice, Part, Record, World};
 
-pub(super) const ALL: [fn(&mut Dice) -> World; 4] = [clinic, servers, library, bank];
+pub(crate) const ALL: [fn(&mut Dice) -> World; 4] = [clinic, servers, library, bank];
 
 const FIRST: [&str; 8] = ["Ada", "Bo", "Chidi", "Dana", "Elif", "Femi", "Greta", "Hugo"];
 const LAST: [&str; 8] = ["Obi", "Lund", "Okoro", "Silva", "Kaya", "Ade", "Weiss", "Marin"];
@@ -93,27 +93,27 @@ fn clinic(dice: &mut Dice) -> World {
         ];
         world.record(
             "fetchPatient",
-            json!({ "patientId": patient }),
+            &json!({ "patientId": patient }),
             &Record { kind: "patient", name: patient.clone(), fields },
         );
         let list: Vec<Record> = visits.iter().map(|visit| visit_record(dice, visit)).collect();
         world.list(
             "list_visits",
-            json!({ "patient_id": patient }),
+            &json!({ "patient_id": patient }),
             &[("patient", patient.clone())],
             Some("visits"),
             &list,
         );
         let visit = visits[0].clone();
         let again = visit_record(dice, &visit);
-        world.record("reschedule_visit", json!({ "visit_id": visit, "starts_at": dice.day() }), &again);
+        world.record("reschedule_visit", &json!({ "visit_id": visit, "starts_at": dice.day() }), &again);
         for ward in distinct(dice, &["W1", "W2", "ICU-3"], 2) {
             let day = dice.day();
             let of = [("ward", format!("{ward} on {day}"))];
             let state = *dice.pick(&["free", "full", "one bed left"]);
             world.bare(
                 "check_ward_status",
-                json!({ "ward": ward, "date": day }),
+                &json!({ "ward": ward, "date": day }),
                 &of,
                 "status",
                 json!(state),
@@ -153,9 +153,9 @@ fn servers(dice: &mut Dice) -> World {
             .map(|n| format!("{}-{}{n}.lab", dice.pick(&["db", "web", "cache"]), dice.digits(2)))
             .collect();
         let list: Vec<Record> = hosts.iter().map(|host| host_record(dice, host)).collect();
-        world.list("list_hosts", json!({ "rack": rack }), &[("rack", rack.clone())], Some("hosts"), &list);
+        world.list("list_hosts", &json!({ "rack": rack }), &[("rack", rack.clone())], Some("hosts"), &list);
         let host = hosts[1].clone();
-        world.record("restart_host", json!({ "hostname": host, "force": true }), &host_record(dice, &host));
+        world.record("restart_host", &json!({ "hostname": host, "force": true }), &host_record(dice, &host));
         let services = distinct(dice, &["auth", "search", "mail-2", "billing"], 3);
         let fields = vec![
             ("cluster_id", leaf(format!("cl_{rack}"))),
@@ -184,12 +184,12 @@ fn servers(dice: &mut Dice) -> World {
         let cluster = format!("cl_{rack}");
         world.record(
             "describe_cluster",
-            json!({ "id": cluster }),
+            &json!({ "id": cluster }),
             &Record { kind: "cluster", name: cluster.clone(), fields },
         );
         for host in &hosts {
             let load = json!((dice.roll(400) as f64) / 100.0);
-            world.bare("get_cpu_load", json!({ "host": host }), &[("host", host.clone())], "cpu load", load);
+            world.bare("get_cpu_load", &json!({ "host": host }), &[("host", host.clone())], "cpu load", load);
         }
     }
     world
@@ -246,16 +246,16 @@ fn library(dice: &mut Dice) -> World {
         let card = dice.digits(8);
         let loans: Vec<String> = (0..3).map(|_| format!("#L{}", dice.digits(5))).collect();
         let member = member_record(dice, &card, &loans);
-        world.record("get_member", json!({ "card_number": card }), &member);
+        world.record("get_member", &json!({ "card_number": card }), &member);
         let again = member_record(dice, &card, &loans);
-        world.record("pay_fine", json!({ "card_number": card, "amount": 2 }), &again);
+        world.record("pay_fine", &json!({ "card_number": card, "amount": 2 }), &again);
         let books: Vec<Record> = (0..4).map(|_| book_record(dice)).collect();
         let query = *dice.pick(&["moss", "rivers"]);
-        world.list("search_catalogue", json!({ "query": query, "branch": "Northside" }), &[], None, &books);
+        world.list("search_catalogue", &json!({ "query": query, "branch": "Northside" }), &[], None, &books);
         let isbn = books[2].name.clone();
         world.record(
             "reserve_book",
-            json!({ "isbn": isbn, "card_number": card }),
+            &json!({ "isbn": isbn, "card_number": card }),
             &Record { kind: "book", name: isbn.clone(), fields: book_fields(dice, &isbn) },
         );
     }
@@ -341,7 +341,7 @@ fn bank(dice: &mut Dice) -> World {
         let list: Vec<Record> = accounts.iter().map(|account| account_record(dice, account)).collect();
         world.list(
             "get_customer_accounts",
-            json!({ "customer_id": customer }),
+            &json!({ "customer_id": customer }),
             &[("customer", customer.clone())],
             None,
             &list,
@@ -349,7 +349,7 @@ fn bank(dice: &mut Dice) -> World {
         let account = accounts[0].clone();
         world.record(
             "freeze_account",
-            json!({ "iban": account, "reason": "lost card" }),
+            &json!({ "iban": account, "reason": "lost card" }),
             &account_record(dice, &account),
         );
         let transfers: Vec<Record> = (0..4)
@@ -370,14 +370,14 @@ fn bank(dice: &mut Dice) -> World {
             .collect();
         world.list(
             "list_transactions",
-            json!({ "iban": account }),
+            &json!({ "iban": account }),
             &[("account", account.clone())],
             Some("transactions"),
             &transfers,
         );
         world.bare(
             "find_customer_id_by_phone",
-            json!({ "phone": dice.digits(9) }),
+            &json!({ "phone": dice.digits(9) }),
             &[],
             "customer_id",
             json!(customer),
@@ -386,7 +386,7 @@ fn bank(dice: &mut Dice) -> World {
             let rate = json!((9000 + dice.roll(3000)) as f64 / 10_000.0);
             world.bare(
                 "exchange_rate",
-                json!({ "pair": pair }),
+                &json!({ "pair": pair }),
                 &[("pair", pair.to_owned())],
                 "exchange rate",
                 rate,

@@ -19,7 +19,7 @@ struct Fact {
 }
 
 /// Makes facts of every label and judges them.
-pub(super) fn judge(world: &World, seed: u64, score: &mut Score) {
+pub(crate) fn judge(world: &World, seed: u64, score: &mut Score) {
     let run = world.calls.iter().map(|call| Happening::Call {
         id: &call.id,
         name: call.tool,
@@ -120,17 +120,20 @@ fn key(world: &World, truth: &Truth, dice: &mut Dice) -> String {
     match dice.roll(4) {
         0 if same_leaf == 1 => last.to_owned(),
         1 if alone => {
-            let of: String = chain.iter().rev().map(|(kind, name)| format!(" of {kind} {name}")).collect();
+            let of: String =
+                chain.iter().rev().fold(String::new(), |of, (kind, name)| of + " of " + kind + " " + name);
             format!("{}{of}", words(last))
         }
         2 => {
-            let chain: String = chain.iter().map(|(kind, name)| format!("{kind}_{name}_")).collect();
+            let chain: String =
+                chain.iter().fold(String::new(), |chain, (kind, name)| chain + kind + "_" + name + "_");
             format!("{chain}{}", truth.path.join("_"))
                 .replace(['.', '-', ' ', '#', '/'], "_")
                 .replace("__", "_")
         }
         _ => {
-            let chain: String = chain.iter().map(|(kind, name)| format!("{kind}.{name}.")).collect();
+            let chain: String =
+                chain.iter().fold(String::new(), |chain, (kind, name)| chain + kind + "." + name + ".");
             format!("{chain}{path}")
         }
     }

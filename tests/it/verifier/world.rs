@@ -3,37 +3,37 @@
 use serde_json::{Map, Value, json};
 
 /// A small deterministic random source.
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
         Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub(super) fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as usize % sides
     }
 
-    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.roll(from.len())]
     }
 
-    pub(super) fn digits(&mut self, count: usize) -> String {
+    pub(crate) fn digits(&mut self, count: usize) -> String {
         (0..count).map(|_| char::from(b'0' + self.roll(10) as u8)).collect()
     }
 
-    pub(super) fn day(&mut self) -> String {
+    pub(crate) fn day(&mut self) -> String {
         format!("{}-{:02}-{:02}", 2030 + self.roll(3), 1 + self.roll(12), 1 + self.roll(28))
     }
 
-    pub(super) fn time(&mut self) -> String {
+    pub(crate) fn time(&mut self) -> String {
         format!("{:02}:{:02}:00", self.roll(24), [0, 15, 30, 45][self.roll(4)])
     }
 
-    pub(super) fn money(&mut self) -> Value {
+    pub(crate) fn money(&mut self) -> Value {
         let cents = 100 + self.roll(400_000);
         let text = match self.roll(3) {
             0 => format!("{}", cents / 100),
@@ -45,7 +45,7 @@ impl Dice {
 }
 
 /// A part of a result.
-pub(super) enum Part {
+pub(crate) enum Part {
     /// A value.
     Leaf(Value),
     /// An object that is no record of its own.
@@ -59,69 +59,69 @@ pub(super) enum Part {
 }
 
 /// A thing that has values.
-pub(super) struct Record {
+pub(crate) struct Record {
     /// What kind of thing a sender calls it.
-    pub kind: &'static str,
-    pub name: String,
-    pub fields: Vec<(&'static str, Part)>,
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+    pub(crate) fields: Vec<(&'static str, Part)>,
 }
 
 /// A value that is true: where it stands and what of.
 #[derive(Clone, Debug)]
-pub(super) struct Truth {
-    pub call: usize,
+pub(crate) struct Truth {
+    pub(crate) call: usize,
     /// From the outermost record in: kind and name.
-    pub chain: Vec<(&'static str, String)>,
+    pub(crate) chain: Vec<(&'static str, String)>,
     /// The keys from the innermost record.
-    pub path: Vec<&'static str>,
-    pub value: Value,
+    pub(crate) path: Vec<&'static str>,
+    pub(crate) value: Value,
 }
 
 impl Truth {
     /// Whether the other is a value of the same record under the same key; one of them may name fewer of
     /// the records around it.
-    pub(super) fn is_same(&self, other: &Truth) -> bool {
+    pub(crate) fn is_same(&self, other: &Truth) -> bool {
         self.path == other.path && self.is_same_record(other)
     }
 
-    pub(super) fn is_same_record(&self, other: &Truth) -> bool {
+    pub(crate) fn is_same_record(&self, other: &Truth) -> bool {
         !self.chain.is_empty()
             && !other.chain.is_empty()
             && self.chain.iter().rev().zip(other.chain.iter().rev()).all(|(a, b)| a == b)
     }
 }
 
-pub(super) struct Call {
-    pub id: String,
-    pub tool: &'static str,
-    pub arguments: String,
-    pub result: String,
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) tool: &'static str,
+    pub(crate) arguments: String,
+    pub(crate) result: String,
 }
 
-pub(super) struct World {
+pub(crate) struct World {
     dice: Dice,
-    pub calls: Vec<Call>,
-    pub truths: Vec<Truth>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) truths: Vec<Truth>,
 }
 
 impl World {
     /// A run in which nothing has happened yet.
-    pub(super) fn new(seed: usize) -> World {
+    pub(crate) fn new(seed: usize) -> World {
         World { dice: Dice::new(seed as u64), calls: Vec::new(), truths: Vec::new() }
     }
 
     /// Adds a call whose result is a record, named in it or only by the arguments.
-    pub(super) fn record(&mut self, tool: &'static str, arguments: Value, record: &Record) {
+    pub(crate) fn record(&mut self, tool: &'static str, arguments: &Value, record: &Record) {
         let mut body = Map::new();
         self.fields(&[(record.kind, record.name.clone())], &mut Vec::new(), &record.fields, &mut body);
-        self.add(tool, &arguments, Value::Object(body));
+        self.add(tool, arguments, &Value::Object(body));
     }
 
     /// Adds a call whose result is a list of records of something that the arguments name.
-    pub(super) fn list(
+    pub(crate) fn list(
         &mut self,
         tool: &'static str,
-        arguments: Value,
+        arguments: &Value,
         of: &[(&'static str, String)],
         wrapper: Option<&str>,
         records: &[Record],
@@ -131,14 +131,14 @@ impl World {
             Some(key) => json!({ key: list }),
             None => Value::Array(list),
         };
-        self.add(tool, &arguments, result);
+        self.add(tool, arguments, &result);
     }
 
     /// Adds a call that returns one bare value.
-    pub(super) fn bare(
+    pub(crate) fn bare(
         &mut self,
         tool: &'static str,
-        arguments: Value,
+        arguments: &Value,
         of: &[(&'static str, String)],
         key: &'static str,
         value: Value,
@@ -149,13 +149,13 @@ impl World {
         self.calls.push(Call { id, tool, arguments: arguments.to_string(), result: text });
     }
 
-    fn add(&mut self, tool: &'static str, arguments: &Value, result: Value) {
+    fn add(&mut self, tool: &'static str, arguments: &Value, result: &Value) {
         let result = match self.dice.roll(12) {
             0 => json!({ "result": result }).to_string(),
             1 => json!({ "content": [{ "type": "text", "text": result.to_string() }], "isError": false })
                 .to_string(),
-            2 => python(&result),
-            3 => serde_json::to_string_pretty(&result).unwrap(),
+            2 => python(result),
+            3 => serde_json::to_string_pretty(result).unwrap(),
             _ => result.to_string(),
         };
         self.calls.push(Call { id: id(&mut self.dice), tool, arguments: arguments.to_string(), result });

@@ -125,3 +125,84 @@ fn calls_end_in_four_ways() {
         assert_eq!(ended(result), expected, "{result:?}");
     }
 }
+
+/// The `key=value` pairs of one result.
+fn read_as(result: &str, expected: &[&str]) {
+    let evidence = Evidence::index([call("read", "{}", result)], true);
+    let found: Vec<_> = evidence.leaves().map(|leaf| format!("{}={}", leaf.key(), leaf.value())).collect();
+    assert_eq!(found, expected, "{result}");
+}
+
+#[test]
+fn results_are_read_in_whatever_form_they_are_printed() {
+    read_as(r#"{"a":1,"b":[true,null]}"#, &["a=1", "b=true", "b=null"]);
+    read_as("{'a': 'it\\'s', 'b': None, 'c': (1, 2)}", &["a=it's", "b=None", "c=1", "c=2"]);
+    read_as("Bed(number='7', ward=Ward(name='ICU'))", &["number=7", "name=ICU"]);
+    read_as("{\"a\":1}\n{\"a\":2}", &["a=1", "a=2"]);
+    read_as(r#""free""#, &["=free"]);
+    read_as("42.0", &["=42.0"]);
+    read_as("The bed is here: {\"bed\": \"7\"} and it is free.", &["bed=7"]);
+    read_as("Bed: 7\nState: free\n\nBed: 8\nState: taken", &["Bed=7", "State=free", "Bed=8", "State=taken"]);
+    read_as("bed | state\n--- | ---\n7 | free\n8 | taken", &["bed=7", "state=free", "bed=8", "state=taken"]);
+    read_as("bed,state\n7,free\n8,taken", &["bed=7", "state=free", "bed=8", "state=taken"]);
+    read_as(r#"{"a":"caf\u00e9","b":"x\ny"}"#, &["a=café", "b=x\ny"]);
+}
+
+#[test]
+fn what_is_cut_off_or_broken_is_read_as_far_as_it_goes() {
+    read_as(r#"{"a":1,"b":{"c":2,"#, &["a=1", "c=2"]);
+    read_as(r#"{"a":1,"b":2} trailing"#, &["a=1", "b=2"]);
+    read_as("[INFO] all is well today, nothing to report", &[]);
+    read_as("{", &[]);
+    read_as(r#"{"a"}"#, &[]);
+    read_as(r#"{"text":"{\"a\":1,\"b\":"}"#, &["text={\"a\":1,\"b\":", "a=1"]);
+}
+
+#[test]
+fn hostile_results_are_bounded_and_cheap() {
+    let deep_lists = "[".repeat(100_000);
+    let deep_objects = r#"{"a":"#.repeat(100_000);
+    let many = format!("[{}1]", "1,".repeat(1_000_000));
+    let braces = "{ [ ".repeat(100_000);
+    let mut nested = r#"{"price":1}"#.to_owned();
+    for _ in 0..14 {
+        nested = serde_json::json!({ "text": nested }).to_string();
+    }
+    let start = std::time::Instant::now();
+    for text in
+        [&deep_lists, &deep_objects, &many, &braces, &nested, &"\\".repeat(100_000), &"'\"".repeat(100_000)]
+    {
+        let evidence = Evidence::index([call("read", "{}", text)], true);
+        assert!(evidence.leaves().count() <= 200_000);
+    }
+    let evidence = Evidence::index([call("read", "{}", &many)], true);
+    assert_eq!(evidence.findings()[0].code, Code::LimitReached);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_index_that_is_extended_is_the_index_of_the_whole() {
+    let run = [
+        call("get_loan", r#"{"loan_id":"L-7"}"#, r#"{"loan_id":"L-7","status":"open"}"#),
+        Happening::Customer("and?"),
+        call("close_loan", r#"{"loan_id":"L-7"}"#, r#"{"loan_id":"L-7","status":"closed"}"#),
+    ];
+    let mut extended = Evidence::index(run[..1].iter().copied(), true);
+    extended.extend(run[1..].iter().copied());
+    let whole = Evidence::index(run, true);
+    let shown = |evidence: &Evidence| {
+        evidence.leaves().map(|leaf| (leaf.value().into_owned(), leaf.superseded())).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&extended), shown(&whole));
+    assert_eq!(extended.len(), 3);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_without_harm(text in "[\\[\\]{}()\"'\\\\:=,|\n a-c1é💥-]{0,120}") {
+        let evidence = Evidence::index([call("read", "{}", &text)], true);
+        for leaf in evidence.leaves() {
+            let _ = (leaf.path(), leaf.value(), leaf.records(), leaf.superseded());
+        }
+    }
+}

@@ -230,7 +230,9 @@ fn key_and_value(text: &str, line: Span) -> Option<(bool, Span, Span)> {
         && name.len() <= KEY_BYTES
         && name.split_whitespace().count() <= 4
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '/' | '#'))
-        && value.1 - value.0 <= 400;
+        && value.1 - value.0 <= 400
+        // A printed object is read as one, not as a text.
+        && !text[value.0..value.1].starts_with(['{', '[']);
     good.then_some((dash, key, value))
 }
 

@@ -161,6 +161,7 @@ impl Reader<'_> {
                 Shape::Values(_) => self.value(KeyId::NONE, false)?,
                 Shape::Region => match byte {
                     b'{' | b'[' => self.value(KeyId::NONE, false)?,
+                    _ if self.prints_object() => self.value(KeyId::NONE, false)?,
                     _ => return Err(Broken),
                 },
             }
@@ -172,6 +173,13 @@ impl Reader<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a printed object, `Name(...)`, stands at the cursor.
+    fn prints_object(&self) -> bool {
+        let rest = &self.text.as_bytes()[self.pos..self.end];
+        let word = rest.iter().take(80).take_while(|b| is_word(**b)).count();
+        word > 0 && rest.get(word) == Some(&b'(')
     }
 
     #[inline]
@@ -426,7 +434,7 @@ impl Reader<'_> {
             return Form::Pairs;
         }
         if word > 0 && follows == Some(b'(') && trimmed.ends_with(')') && trimmed.contains('=') {
-            return Form::Pairs;
+            return Form::Values;
         }
         if trimmed.len() <= 200 && !trimmed.contains('\n') && trimmed.split_whitespace().count() <= 4 {
             return Form::Scalar(Kind::Text, (offset, offset + trimmed.len()));
