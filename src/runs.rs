@@ -96,6 +96,11 @@ impl Tenant {
         Tenant(Hasher::new("tenant").bytes(name).finish().to_string())
     }
 
+    /// The hash, to be part of another.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
     fn lookup(&self, key: &str) -> String {
         format!("{}/{key}", self.0)
     }

@@ -20,7 +20,7 @@ use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
 use crate::engine::decide::{self, Action, Circumstances, Decision};
 use crate::engine::event::{Code, Finding};
-use crate::engine::hash::Hasher;
+use crate::engine::hash::{self, Hasher};
 use crate::engine::learn::learn;
 use crate::engine::policy::Policy;
 use crate::engine::read::{Lookup, Reading, reading, transfer_lookup};
@@ -35,8 +35,9 @@ use crate::telemetry::metrics::{Arm, Brief, Part};
 use crate::telemetry::{Passed, Telemetry};
 use told::Before;
 
-/// Writers of one run that may come in between before a request gives up and passes as it is.
-const TRIES: usize = 4;
+/// Writers of one run that may come in between before a request gives up and passes as it is. Those of
+/// this process queue, so each try is lost to another replica; time runs out before chance does.
+const TRIES: usize = 16;
 
 /// What to do with an inspected request.
 #[derive(Debug)]
@@ -289,7 +290,7 @@ impl Inner {
         asked: Asked,
         at: Timestamp,
     ) -> Result<(Decision, Before), Trouble> {
-        let fresh = self.fresh_id();
+        let fresh = unseen_id(reading, &who.tenant).unwrap_or_else(|| self.fresh_id());
         let lookups = reading.lookups(who.run.as_deref());
         let mut turn = None;
         for _ in 0..TRIES {
@@ -327,6 +328,16 @@ impl Inner {
     fn fresh_id(&self) -> String {
         fresh(&self.seed, self.ids.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// The id of a run that begins with a transfer that only the list shows: the same wherever the same list
+/// is seen, so that of many requests at once, through any replica, one begins the run and the others meet it.
+fn unseen_id(reading: &Reading<'_>, tenant: &Tenant) -> Option<String> {
+    let result = reading.last_answered()?.result?;
+    let items = &reading.view.items[..=result];
+    let beginning = hash::prefix(items, items.len());
+    let id = Hasher::new("unseen run").bytes(tenant.as_bytes()).bytes(beginning.as_str().as_bytes()).finish();
+    Some(id.as_str()[..16].to_owned())
 }
 
 /// A run that began with a transfer seen only in the list can be found by that call from now on.

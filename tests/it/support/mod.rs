@@ -1,7 +1,9 @@
 //! What the tests stand on.
 
 pub(crate) mod client;
+pub(crate) mod garage;
 pub(crate) mod h2;
+pub(crate) mod redis;
 pub(crate) mod responses_rules;
 pub(crate) mod rules;
 pub(crate) mod seam;
