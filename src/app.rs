@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsConnector;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::admin::Admin;
 use crate::clock::Clock;
@@ -74,6 +74,7 @@ impl App {
         let upstream = Upstream::new(config, Arc::clone(&telemetry))
             .map_err(|error| StartError::Upstream(Box::new(error)))?;
         let store = store(config)?;
+        tokio::spawn(say_if_unreachable(store.clone()));
         let seed = seed();
         let inspector =
             Inspector::new(config, policy(config), store, Clock::System, seed, Arc::clone(&telemetry));
@@ -170,6 +171,13 @@ pub(crate) fn policy(config: &Config) -> Policy {
         rules: config.policy_file.clone(),
         enforce: config.enforce,
         pending_ms: u64::try_from(config.pending_ttl.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// A wrong address or password is to be told at the start, not by the first transfer that is lost.
+async fn say_if_unreachable(store: Store) {
+    if let Err(error) = store.reach().await {
+        warn!(%error, "the store does not answer yet; it is asked again with each exchange");
     }
 }
 

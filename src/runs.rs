@@ -332,6 +332,8 @@ fn decoded_log(bytes: &Bytes) -> Log {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::clock::Clock;
     use crate::engine::read::Way;
@@ -416,6 +418,19 @@ mod tests {
             .expect("it is kept");
         assert!(desk.runs.find(&two, &[way()]).await.expect("a store").found.sets.is_empty());
         assert!(desk.runs.load(&two, "a").await.expect("a store").0.is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn keys_of_two_tenants_never_meet(one: Vec<u8>, two: Vec<u8>, a in ".{0,40}", b in ".{0,40}") {
+            prop_assume!(one != two);
+            let keys = |tenant: &Tenant, id: &str| [tenant.run(id), tenant.log(id), tenant.lookup(id)];
+            let (one, two) = (Tenant::of(&one), Tenant::of(&two));
+            for key in keys(&one, &a) {
+                prop_assert!(!keys(&two, &b).contains(&key) && !keys(&two, &a).contains(&key));
+                prop_assert!(key != whose(&a) && key != whose(&b));
+            }
+        }
     }
 
     #[tokio::test]

@@ -13,8 +13,8 @@ use wildmatch::WildMatch;
 
 use super::error::Refusal;
 use crate::clock::Clock;
-use crate::config::Config;
 use crate::config::live::{Live, Shadow};
+use crate::config::{Config, OnFailure};
 use crate::engine::compressed::Compressed;
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
@@ -70,6 +70,7 @@ struct Inner {
     /// Agents beside the run, by the name in the agent header.
     observers: Vec<WildMatch>,
     reply_limit: usize,
+    on_failure: OnFailure,
     telemetry: Arc<Telemetry>,
     /// Makes ids of runs unlike those of other processes.
     seed: String,
@@ -145,6 +146,7 @@ impl Inspector {
                 agent_header: config.agent_header.clone(),
                 observers: config.observers.iter().map(|pattern| WildMatch::new(pattern)).collect(),
                 reply_limit: config.reply_limit,
+                on_failure: config.on_failure,
                 telemetry,
                 seed,
                 ids: AtomicU64::new(0),
@@ -386,23 +388,27 @@ impl Exchange {
         out
     }
 
-    /// Upstream ended cleanly or broke. What the reply teaches is stored before its last bytes are given out.
-    pub(crate) async fn finish(&mut self, clean: bool) -> Vec<Bytes> {
+    /// Upstream ended cleanly or broke. What the reply teaches is stored before its last bytes are given
+    /// out; a transfer that could not be stored is not completed where that was chosen.
+    pub(crate) async fn finish(&mut self, clean: bool) -> Result<Vec<Bytes>, Passed> {
         let (reply, rest) = match self.watch.take() {
             Some(Watch::Plain(watcher)) => watcher.finish(clean),
             Some(Watch::Compressed(watcher)) => watcher.finish(clean),
-            None => return Vec::new(),
+            None => return Ok(Vec::new()),
         };
         let Some(reply) = reply else {
             if clean {
                 let finding = Finding::new(Code::ReplyUnreadable, "body", "nothing was learnt from it");
                 self.inner.telemetry.finding(&finding);
             }
-            return rest;
+            return Ok(rest);
         };
         let began = Instant::now();
+        let mut unkept = None;
         if let Err(trouble) = self.inner.runs.within_limit(self.learn(&reply)).await {
             self.inner.telemetry.store_trouble(&trouble);
+            let must_be_kept = self.inner.on_failure == OnFailure::Closed && self.transfers(&reply);
+            unkept = must_be_kept.then(|| Passed::from(&trouble));
         }
         let telemetry = &self.inner.telemetry;
         telemetry.worked(Part::ReplyEnd, began.elapsed());
@@ -412,7 +418,16 @@ impl Exchange {
         if let Some(usage) = &reply.usage {
             telemetry.spent(usage, if self.shown.is_some() { Brief::With } else { Brief::Without });
         }
-        rest
+        unkept.map_or(Ok(rest), Err)
+    }
+
+    /// Whether a reply calls one of the transfer tools on offer.
+    fn transfers(&self, reply: &Reply) -> bool {
+        let Ok(view) = wire::read(&self.body, self.dialect) else { return false };
+        let reading = reading(view, &self.inner.policy.naming, self.who.agent.as_deref());
+        let offered =
+            |name: &str| reading.offers.iter().any(|offer| reading.view.tools[offer.tool].name == name);
+        reply.calls.iter().any(|call| offered(&call.name))
     }
 
     async fn learn(&self, reply: &Reply) -> Result<(), Trouble> {

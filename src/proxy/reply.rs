@@ -15,7 +15,7 @@ use tracing::warn;
 use super::Shell;
 use super::error::Failure;
 use super::inspect::Exchange;
-use super::watched::Watched;
+use super::watched::{Broken, Watched};
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::{Event, InFlight};
 use crate::upstream;
@@ -147,7 +147,9 @@ impl Passing {
             return self.fail(Failure::Ending, cx);
         }
         let frame = match &mut self.source {
-            Source::Straight(body) => Pin::new(body).poll_frame(cx),
+            Source::Straight(body) => {
+                Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Broken::Upstream)))
+            }
             Source::Watched(watched) => watched.poll_frame(cx),
         };
         match frame {
@@ -159,8 +161,13 @@ impl Passing {
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(fault))) => {
-                let failure = Failure::Upstream(self.shell.upstream.authority().to_string(), fault);
+            Poll::Ready(Some(Err(broken))) => {
+                let failure = match broken {
+                    Broken::Upstream(fault) => {
+                        Failure::Upstream(self.shell.upstream.authority().to_string(), fault)
+                    }
+                    Broken::Unkept(reason) => Failure::Closed(reason),
+                };
                 self.fail(failure, cx)
             }
             Poll::Ready(None) => {

@@ -12,14 +12,24 @@ use http_body_util::BodyExt;
 
 use super::guard::{Panicked, caught};
 use super::inspect::Exchange;
+use crate::telemetry::Passed;
 use crate::upstream::Fault;
 
 /// What reads a reply as it passes, and says what passes when.
 pub(super) trait Watch: Send + 'static {
     /// Bytes from upstream in; bytes for the client out.
     fn push(&mut self, chunk: Bytes) -> impl Future<Output = Vec<Bytes>> + Send;
-    /// Upstream ended cleanly, or broke.
-    fn finish(&mut self, clean: bool) -> impl Future<Output = Vec<Bytes>> + Send;
+    /// Upstream ended cleanly, or broke. An error: what is left must not reach the client.
+    fn finish(&mut self, clean: bool) -> impl Future<Output = Result<Vec<Bytes>, Passed>> + Send;
+}
+
+/// Why a body ends before its end.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// Upstream broke off.
+    Upstream(Fault),
+    /// Seam could not keep what it must not let pass unkept.
+    Unkept(Passed),
 }
 
 impl Watch for Exchange {
@@ -27,7 +37,7 @@ impl Watch for Exchange {
         Exchange::push(self, chunk)
     }
 
-    fn finish(&mut self, clean: bool) -> impl Future<Output = Vec<Bytes>> + Send {
+    fn finish(&mut self, clean: bool) -> impl Future<Output = Result<Vec<Bytes>, Passed>> + Send {
         Exchange::finish(self, clean)
     }
 }
@@ -46,7 +56,7 @@ pub(super) struct Watched {
 #[derive(Clone, Default)]
 struct Out(Arc<Mutex<Queue>>);
 
-type Queue = VecDeque<Result<Frame<Bytes>, Fault>>;
+type Queue = VecDeque<Result<Frame<Bytes>, Broken>>;
 
 impl Watched {
     /// `body`, seen by `exchange`; a panic of that is told to `tell` and ends nothing else.
@@ -62,7 +72,7 @@ impl Watched {
         Watched { work: Some(work), out }
     }
 
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         loop {
             if let Some(frame) = self.out.queue().pop_front() {
                 return Poll::Ready(Some(frame));
@@ -107,11 +117,14 @@ where
             Ok(Ok(data)) => out.send(watcher.push(data).await).await,
             // Trailers, or the break: nothing comes after it.
             Ok(Err(trailers)) => last = Some(Ok(trailers)),
-            Err(fault) => last = Some(Err(fault)),
+            Err(fault) => last = Some(Err(Broken::Upstream(fault))),
         }
     }
     let clean = !matches!(last, Some(Err(_)));
-    out.send(watcher.finish(clean).await).await;
+    match watcher.finish(clean).await {
+        Ok(rest) => out.send(rest).await,
+        Err(reason) => last = Some(Err(Broken::Unkept(reason))),
+    }
     out.queue().extend(last);
 }
 
@@ -136,11 +149,11 @@ impl<E: Watch, T: Fn(&Panicked)> Watcher<E, T> {
         }
     }
 
-    async fn finish(&mut self, clean: bool) -> Vec<Bytes> {
-        let Some(exchange) = &mut self.exchange else { return Vec::new() };
+    async fn finish(&mut self, clean: bool) -> Result<Vec<Bytes>, Passed> {
+        let Some(exchange) = &mut self.exchange else { return Ok(Vec::new()) };
         match caught(exchange.finish(clean)).await {
-            Ok(chunks) => chunks,
-            Err(panicked) => self.give_up(&panicked),
+            Ok(finished) => finished,
+            Err(panicked) => Ok(self.give_up(&panicked)),
         }
     }
 
@@ -200,11 +213,14 @@ mod tests {
             if &chunk[..] == b"go" { std::mem::take(&mut self.held) } else { Vec::new() }
         }
 
-        async fn finish(&mut self, clean: bool) -> Vec<Bytes> {
+        async fn finish(&mut self, clean: bool) -> Result<Vec<Bytes>, Passed> {
+            if self.held.last().is_some_and(|last| &last[..] == b"unkept") {
+                return Err(Passed::StoreFailed);
+            }
             assert!(self.held.last().is_none_or(|last| &last[..] != b"panic at the end"), "as it was told");
             let mut rest = std::mem::take(&mut self.held);
             rest.push(Bytes::from_static(if clean { b"(end)" } else { b"(break)" }));
-            rest
+            Ok(rest)
         }
     }
 
@@ -232,7 +248,8 @@ mod tests {
             out.push(match frame.map(Frame::into_data) {
                 Ok(Ok(data)) => String::from_utf8(data.to_vec()).unwrap(),
                 Ok(Err(trailers)) => format!("{trailers:?}", trailers = trailers.into_trailers().unwrap()),
-                Err(_) => "BREAK".to_owned(),
+                Err(Broken::Upstream(_)) => "BREAK".to_owned(),
+                Err(Broken::Unkept(reason)) => format!("UNKEPT {reason:?}"),
             });
         }
         assert!(watched.is_end_stream());
@@ -257,6 +274,11 @@ mod tests {
     #[tokio::test]
     async fn a_break_comes_after_what_was_held() {
         check(&["a", "BREAK"], &["a", "(break)", "BREAK"], 0).await;
+    }
+
+    #[tokio::test]
+    async fn what_was_not_kept_does_not_leave() {
+        check(&["a", "go", "b", "unkept", "X: 1"], &["a", "go", "UNKEPT StoreFailed"], 0).await;
     }
 
     #[tokio::test]

@@ -8,11 +8,11 @@ use seam::engine::custody::run::Run;
 use seam::engine::event::Code;
 use seam::engine::record::State;
 
-use crate::support::client::Client;
+use crate::support::client::{Client, post};
 use crate::support::garage::{Garage, Turn, brief};
 use crate::support::redis::Redis;
 use crate::support::seam::Seam;
-use crate::support::upstream::Upstream;
+use crate::support::upstream::{Gate, Step, Upstream};
 
 /// What upstream got of a turn that went through the Seam behind `client`.
 async fn play(client: &mut Client, upstream: &mut Upstream, turn: &Turn) -> Vec<u8> {
@@ -182,12 +182,11 @@ async fn a_store_that_hangs_or_is_gone_costs_its_bound_and_nothing_else() {
         }
         let began = Instant::now();
         loop {
-            match brief(&play(&mut client, &mut upstream, &turn).await) {
-                Some(brief) => break assert_eq!(brief, first, "{trouble}: what it held is there"),
-                None => {
-                    assert!(began.elapsed() < Duration::from_secs(20), "{trouble}: state does not return")
-                }
+            if let Some(brief) = brief(&play(&mut client, &mut upstream, &turn).await) {
+                assert_eq!(brief, first, "{trouble}: what it held is there");
+                break;
             }
+            assert!(began.elapsed() < Duration::from_secs(20), "{trouble}: state does not return");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -309,4 +308,34 @@ async fn a_file_that_cannot_be_used_stops_the_start_and_says_why() {
     let (code, told) = start(&folder.0.join("missing/records"));
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("No such file or directory"), "{told}");
+}
+
+#[tokio::test]
+async fn closed_fails_what_cannot_be_kept_and_says_so() {
+    let Some(redis) = Redis::start() else { return };
+    let mut upstream = Upstream::start().await;
+    let closed = [("SEAM_STORE", redis.url()), ("SEAM_ON_FAILURE", "closed".to_owned())];
+    let seam = replica(&upstream, &closed).await;
+    let garage = Garage::new("KA 7");
+    let mut client = seam.client().await;
+    play(&mut client, &mut upstream, &garage.desk_looks_up()).await;
+
+    // The store hangs while upstream answers: the desk must not believe that it transferred.
+    let (gate, turn) = (Gate::new(), garage.desk_transfers(0));
+    upstream.then([Step::Wait(gate.clone()), Step::Send(turn.answer())]);
+    client.send(turn.on_the_wire()).await;
+    upstream.request().await;
+    redis.pause();
+    gate.open();
+    let got = client.reply(false).await;
+    assert!(!got.whole, "the reply breaks off: {}", got.text());
+    assert!(serde_json::from_slice::<serde_json::Value>(&got.body).is_err(), "half a reply is no reply");
+
+    let mut client = seam.client().await;
+    let got = client.exchange(garage.workshop_begins().on_the_wire()).await;
+    assert_eq!((got.status, got.error_code().as_str()), (503, "seam_store_failed"));
+    assert_eq!(got.header("x-should-retry"), None, "the SDKs try again, and the store may be back");
+    let got = client.exchange(post("/v1/embeddings", "", b"{}")).await;
+    assert_eq!(got.status, 200, "what is not inspected passes");
+    redis.resume();
 }

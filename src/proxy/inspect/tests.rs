@@ -73,7 +73,7 @@ impl Desk {
                 for part in whole.chunks(7) {
                     got.extend(exchange.push(Bytes::copy_from_slice(part)).await);
                 }
-                got.extend(exchange.finish(true).await);
+                got.extend(exchange.finish(true).await.expect("it is kept"));
                 assert_eq!(got.concat(), whole, "the reply passes byte for byte");
             }
         }
@@ -508,7 +508,7 @@ async fn play_cut(cuts: &[usize]) -> (Vec<u8>, Value) {
     for pair in cuts.windows(2) {
         got.extend(exchange.push(Bytes::copy_from_slice(&whole[pair[0]..pair[1]])).await);
     }
-    got.extend(exchange.finish(true).await);
+    got.extend(exchange.finish(true).await.expect("it is kept"));
     let receiver = request(&[system(WORKSHOP), opening()], &workshop_tools());
     (got.concat(), desk.send(&receiver, &says("x")).await)
 }

@@ -106,6 +106,23 @@ async fn a_password_is_sent_and_never_told() {
 }
 
 #[tokio::test]
+async fn a_user_with_the_rights_that_the_docs_name_can_do_all_of_it() {
+    let docs = include_str!("../../../docs/stores.md");
+    let rights = "+@read +@write +@scripting +time +client +select";
+    assert!(docs.contains(rights), "docs/stores.md names other rights");
+    let user = format!("--user seam on >pw resetkeys ~seam:* -@all {rights}");
+    let Some(server) = server::Redis::with(&user.split(' ').collect::<Vec<_>>()) else { return };
+    let store = Store::redis(address(&format!("redis://seam:pw@127.0.0.1:{}/3", server.port)), LIMIT);
+    let minute = Duration::from_mins(1);
+    let write = put("a").add("a".into(), "m", 3, minute);
+    let write = write.note("a", "n", crate::engine::time::Timestamp(1), 3, minute);
+    store.write(write.remove("b".into()).forget("b", "x")).await.expect("it is written");
+    assert!(store.get("a").await.expect("it answers").is_some());
+    assert_eq!(store.members(&["a".into()]).await, Ok(vec![vec!["m".to_owned()]]));
+    assert_eq!(store.newest("a", 3).await, Ok(vec!["n".to_owned()]));
+}
+
+#[tokio::test]
 async fn over_tls_the_server_has_to_be_vouched_for() {
     let tls = |file: &str| format!("{}/tests/it/support/tls/{file}", env!("CARGO_MANIFEST_DIR"));
     let (certificate, key) = (tls("upstream.pem"), tls("upstream.key"));

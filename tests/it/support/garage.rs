@@ -60,7 +60,7 @@ impl Garage {
 
     /// The desk transfers, by the call of this number.
     pub(crate) fn desk_transfers(&self, number: usize) -> Turn {
-        self.desk_turn(self.before_transfer(), self.transfer(number))
+        self.desk_turn(self.before_transfer(), Garage::transfer(number))
     }
 
     /// The workshop's first request, as a client sends it that hides the transfer.
@@ -76,7 +76,7 @@ impl Garage {
 
     /// The workshop's first request, with the transfer in sight.
     pub(crate) fn workshop_sees_transfer(&self) -> Turn {
-        let moved = [self.transfer(0), result("t0", r#"{"assistant": "workshop"}"#)];
+        let moved = [Garage::transfer(0), result("t0", r#"{"assistant": "workshop"}"#)];
         self.workshop_turn([&self.before_transfer()[..], &moved].concat(), says("Bring it in."))
     }
 
@@ -103,7 +103,7 @@ impl Garage {
         vec![self.opening(), self.lookup(), result(&format!("find-{}", self.plate), &found.to_string())]
     }
 
-    fn transfer(&self, number: usize) -> Value {
+    fn transfer(number: usize) -> Value {
         call(&format!("t{number}"), "transfer_to_workshop", &json!({}))
     }
 }

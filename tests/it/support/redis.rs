@@ -36,6 +36,7 @@ impl Redis {
     }
 
     /// A server on this port, or on the one that its arguments name.
+    #[allow(dead_code, reason = "this file serves two test binaries, of which one needs it")]
     pub(crate) fn at(port: u16, arguments: &[&str]) -> Option<Redis> {
         let mut redis = Redis::new(port, arguments)?;
         assert!(redis.launch(), "redis-server does not start");
@@ -125,7 +126,7 @@ impl Redis {
         let mut answer = [0; 64];
         match stream.read(&mut answer) {
             // While it still loads what it kept, it says so.
-            Ok(read) => (!answer[..read].starts_with(b"-LOADING")).then_some(()),
+            Ok(read) => (read > 0 && !answer[..read].starts_with(b"-LOADING")).then_some(()),
             Err(error) => (error.kind() == std::io::ErrorKind::ConnectionReset).then_some(()),
         }
     }
