@@ -40,13 +40,14 @@ pub(crate) fn resolve(question: &Question, evidence: &Evidence, call: u32) -> Re
     let resolver = Resolver { question, evidence, seen: evidence.seen(call) };
     let call_marks = resolver.call_marks();
     let scopes = resolver.scopes();
-    let exact =
-        |scopes: &[Range<u32>]| scopes.iter().flat_map(|scope| resolver.exact(scope)).collect::<Vec<_>>();
-    // Inside the records that are named; if their names do not bear all of it, in the whole result.
-    if let Some((rank, fits)) = resolver.best(&exact(&scopes), call_marks)
-        && rank.loose == 0
-    {
-        return Resolved::Fits(fits);
+    // Inside the records that are named, the innermost first. Where their names do not bear all of it,
+    // it may be another record of that name, and the whole result is looked at.
+    for scope in &scopes {
+        if let Some((rank, fits)) = resolver.best(&resolver.exact(scope), call_marks)
+            && rank.loose == 0
+        {
+            return Resolved::Fits(fits);
+        }
     }
     let whole = 0..resolver.seen.result.nodes.len() as u32;
     let candidates = resolver.exact(&whole);
