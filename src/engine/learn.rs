@@ -8,7 +8,7 @@ use super::decide::{Circumstances, SeenTransfer, learn_list, note_turns, transfe
 use super::event::{Code, Finding};
 use super::handoff::compose;
 use super::handoff::detect::announces_transfer;
-use super::handoff::speaker::Speaker;
+use super::handoff::speaker::{Speaker, Voice};
 use super::read::{
     Lookup, Nobody, Reading, call_lineage, header_lookup, response_lookup, text_lineage, transfer_lookup,
     transfer_mark, turns_lookup, words_lookup, words_of_turns_lookup,
@@ -52,16 +52,10 @@ pub fn learn(
 
     let mut lookups: Vec<Lookup> = header.map(header_lookup).into_iter().collect();
     let mut findings = Vec::new();
-    let shown = voices.iter().rev().find(|voice| voice.speaker == Speaker::Customer);
-    let last_words = match shown {
-        Some(voice) => voice.words.as_ref(),
-        None if reading.view.is_delta() => log.customer_turns().next_back().unwrap_or_default(),
-        None => "",
-    };
-    lookups.extend(text_lineage(&reply.text, last_words));
-    lookups.extend(reading.held_lookups());
-    let stores = reading.view.server_state.stores;
-    lookups.extend((stores && !reply.id.is_empty()).then(|| response_lookup(&reply.id)));
+    lookups.extend(reply_lookups(reading, reply, &log, &voices));
+    for thought in &reply.reasoning {
+        run.note_thought(&thought.id, reading.view.model.as_deref().unwrap_or(&reply.model));
+    }
 
     let mut transfers = Vec::new();
     let offered = |name: &str| reading.offers.iter().any(|offer| reading.view.tools[offer.tool].name == name);
@@ -114,7 +108,7 @@ pub fn learn(
         // As the receiver's client will show the turns: it does not know this run's names.
         lookups.push(turns_lookup(&reading.voices(&Nobody)));
     }
-    if stores {
+    if reading.view.server_state.stores {
         // The next request may show nothing of it.
         let kept = reply.calls.iter().filter(|call| call.complete && !offered(&call.name));
         log.learn_reply(kept, if transfers.is_empty() { &reply.text } else { "" });
@@ -150,6 +144,22 @@ fn stands_in(text: &str, value: &str) -> bool {
             let after = text[at + value.len()..].chars().next();
             !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
         })
+}
+
+/// The ways in which a later request shows this reply, or names it.
+fn reply_lookups(reading: &Reading<'_>, reply: &Reply, log: &Log, voices: &[Voice<'_>]) -> Vec<Lookup> {
+    let shown = voices.iter().rev().find(|voice| voice.speaker == Speaker::Customer);
+    let last_words = match shown {
+        Some(voice) => voice.words.as_ref(),
+        None if reading.view.is_delta() => log.customer_turns().next_back().unwrap_or_default(),
+        None => "",
+    };
+    let mut lookups = reading.held_lookups();
+    lookups.extend(text_lineage(&reply.text, last_words));
+    if reading.view.server_state.stores && !reply.id.is_empty() {
+        lookups.push(response_lookup(&reply.id));
+    }
+    lookups
 }
 
 /// Adds what the exchange cost.

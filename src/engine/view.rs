@@ -43,6 +43,17 @@ pub struct View<'b> {
     pub head: Head,
     /// What the upstream keeps of the conversation.
     pub server_state: ServerState<'b>,
+    /// The hidden reasoning items of the list, in order.
+    pub hidden: Vec<Hidden<'b>>,
+}
+
+/// A hidden reasoning item.
+#[derive(Clone, Debug)]
+pub struct Hidden<'b> {
+    /// Which item it is.
+    pub item: usize,
+    /// Its id.
+    pub id: Cow<'b, str>,
 }
 
 impl View<'_> {

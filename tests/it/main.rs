@@ -15,6 +15,7 @@ mod drain;
 mod failure;
 mod http2;
 mod pass_through;
+mod responses;
 mod stores;
 mod support;
 mod verifier;

@@ -7,12 +7,14 @@ use super::budget::Spent;
 use super::ledger::Ledger;
 use crate::engine::handoff::detect::{Destination, same_agent};
 use crate::engine::handoff::speaker::Company;
-use crate::engine::hash::Hash;
+use crate::engine::hash::{Hash, Hasher};
 use crate::engine::record::{Record, State, VERSION};
 use crate::engine::time::Timestamp;
 
 /// Agents a run remembers; more than any real team, so that a hostile client cannot make it grow.
 const AGENTS: usize = 64;
+/// Hidden reasoning items whose model a run remembers.
+const THOUGHTS: usize = 512;
 /// Customer turns a run is told apart by.
 pub const TURNS: usize = 64;
 /// Transfers a run remembers in full; older ones are forgotten, their facts were carried.
@@ -56,6 +58,18 @@ pub struct Run {
     /// Whether the last reply left the customer's turn unanswered: it made calls.
     #[serde(default)]
     pub turn_open: bool,
+    /// Which model thought what, the newest last.
+    #[serde(default)]
+    pub thoughts: Vec<Thought>,
+}
+
+/// A hidden reasoning item that a model gave out: no other model can read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thought {
+    /// Over its id.
+    pub id: Hash,
+    /// The model that was asked.
+    pub model: String,
 }
 
 /// A customer turn: its words, and the element of the list it stood in.
@@ -159,6 +173,10 @@ pub enum Fit {
     Named,
 }
 
+fn thought(id: &str) -> Hash {
+    Hasher::new("thought").bytes(id.as_bytes()).finish()
+}
+
 impl Run {
     /// A run that begins now.
     pub fn new(id: String, whole: bool, begun: Timestamp) -> Self {
@@ -178,7 +196,23 @@ impl Run {
             opening: None,
             latest: None,
             turn_open: false,
+            thoughts: Vec::new(),
         }
+    }
+
+    /// Remembers whose a hidden reasoning item is.
+    pub fn note_thought(&mut self, id: &str, model: &str) {
+        if !id.is_empty() && self.thinker(id).is_none() {
+            self.thoughts.push(Thought { id: thought(id), model: model.to_owned() });
+            let over = self.thoughts.len().saturating_sub(THOUGHTS);
+            self.thoughts.drain(..over);
+        }
+    }
+
+    /// The model that gave out a hidden reasoning item; none where Seam did not see it.
+    pub fn thinker(&self, id: &str) -> Option<&str> {
+        let id = thought(id);
+        self.thoughts.iter().find(|known| known.id == id).map(|known| known.model.as_str())
     }
 
     /// Whether a list with these customer turns can be this run's: one continues the other.

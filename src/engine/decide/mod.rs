@@ -17,7 +17,7 @@ use super::custody::budget::Allowance;
 use super::custody::log::Log;
 use super::custody::run::Run;
 use super::event::{Code, Finding};
-use super::handoff::rebuild::{self, Ends};
+use super::handoff::rebuild::{self, Ends, Foreign};
 use super::policy::Policy;
 use super::read::{Lookup, Reading, Way};
 use super::time::Timestamp;
@@ -226,9 +226,10 @@ fn rewrite_for_holder(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) ->
         ));
     }
     let voices = reading.voices(&run);
-    let foreign = held.sender.map(|sender| &run.agents[sender].print);
+    let thoughts = rebuild::foreign_thoughts(reading, &run);
+    let others = Foreign { sender: held.sender.map(|sender| &run.agents[sender].print), thoughts: &thoughts };
     let ends = ends.unwrap_or(Ends { taken_up: 0, filtered: 0 });
-    let rebuilt = rebuild::rebuild(reading, &voices, ends, foreign, at.policy);
+    let rebuilt = rebuild::rebuild(reading, &voices, ends, others, at.policy);
     let plan = rebuilt.with(text, &held.put_back);
     Decision {
         action: Action::Rewrite(Box::new(plan)),

@@ -3,13 +3,12 @@
 
 use super::whose::group_end;
 use super::{Action, Circumstances, Decision, Pass};
-use crate::engine::custody::agent::Fingerprint;
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::{Boundary, Fit, Holder, Run, TURNS, Transfer, Turn};
 use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::compose::{self, Composed, Receiver};
 use crate::engine::handoff::detect::{Destination, Spelled, is_confirmation};
-use crate::engine::handoff::rebuild::{self, Ends, Lacks, Rebuilt};
+use crate::engine::handoff::rebuild::{self, Ends, Foreign, Lacks, Rebuilt};
 use crate::engine::handoff::speaker::{Speaker, Voice};
 use crate::engine::handoff::{brief, transcript};
 use crate::engine::hash;
@@ -114,8 +113,9 @@ pub(super) fn take_up(
     agent_fit: Fit,
     at: Circumstances<'_>,
 ) -> Decision {
-    let log = (at.log)(&run.id);
-    with_log(reading, run, log, hop, agent_fit, at)
+    let mut log = (at.log)(&run.id);
+    learn_list(&mut log, reading, &run, at);
+    with_log(reading, run, &log, hop, agent_fit, at)
 }
 
 /// Makes a record of a transfer that only the list shows, and takes it up.
@@ -141,13 +141,14 @@ pub(super) fn take_up_unseen(
     };
     let transfer = transfer(&run, &log, seen, None, at);
     let hop = run.push(transfer);
-    with_log(reading, run, log, hop, agent_fit, at)
+    with_log(reading, run, &log, hop, agent_fit, at)
 }
 
+/// `log` holds what the request shows.
 fn with_log(
     reading: &Reading<'_>,
     mut run: Run,
-    mut log: Log,
+    log: &Log,
     hop: u32,
     agent_fit: Fit,
     at: Circumstances<'_>,
@@ -155,9 +156,8 @@ fn with_log(
     let Some(agent) = run.admit(&reading.print, &reading.introduction()) else {
         return Decision::forward(Pass::AgentUnclear, Some(run), false);
     };
-    learn_list(&mut log, reading, &run, at);
     let voices = owned(reading.voices(&run));
-    note_turns(&mut run, &log, reading, &voices, at.body);
+    note_turns(&mut run, log, reading, &voices, at.body);
     let whole = run.whole && !log.cut;
     let turns = [run.opening.clone(), run.latest.clone()];
     let hops = run.since_turn().count() as u32 + 1;
@@ -168,6 +168,8 @@ fn with_log(
         return Decision::forward(Pass::NotReceiver, Some(run), true);
     };
     let sender = run.transfers[place].sender.map(|sender| run.agents[sender].print.clone());
+    let thoughts = rebuild::foreign_thoughts(reading, &run);
+    let others = Foreign { sender: sender.as_ref(), thoughts: &thoughts };
     let transfer = &mut run.transfers[place];
     if at.policy.contract == Contract::Read && transfer.record.origin == Origin::Derived {
         return Decision::forward(Pass::NoContract, Some(run), true);
@@ -180,9 +182,9 @@ fn with_log(
         let what = "the customer took it back";
         transfer.record.findings.push(Finding::new(Code::ConstraintLifted, place, what));
     }
-    compose::carry(&mut transfer.record, &ledger, &log, whole, at.policy);
-    compose::complete(&mut transfer.record, &log, whole, &Receiver::of(&reading.view), at.policy);
-    let rebuilt = fill(transfer, reading, &voices, end, sender.as_ref(), at);
+    compose::carry(&mut transfer.record, &ledger, log, whole, at.policy);
+    compose::complete(&mut transfer.record, log, whole, &Receiver::of(&reading.view), at.policy);
+    let rebuilt = fill(transfer, reading, &voices, end, others, at);
     transfer.put_back = match rebuilt.lacks {
         Lacks::Nothing => Vec::new(),
         Lacks::All => raw_turns(&turns),
@@ -254,7 +256,7 @@ fn fill(
     reading: &Reading<'_>,
     voices: &[Voice<'_>],
     end: usize,
-    sender: Option<&Fingerprint>,
+    others: Foreign<'_>,
     at: Circumstances<'_>,
 ) -> Rebuilt {
     let record = &mut transfer.record;
@@ -263,7 +265,7 @@ fn fill(
         record.latest_request = Some(latest.words.clone().into_owned());
     }
     let ends = Ends { taken_up: end, filtered: end };
-    let rebuilt = rebuild::rebuild(reading, voices, ends, sender, at.policy);
+    let rebuilt = rebuild::rebuild(reading, voices, ends, others, at.policy);
     record.left_out = rebuilt.left_out;
     record.findings.extend(rebuilt.findings.iter().cloned());
     for words in rebuilt.parting(voices) {

@@ -7,11 +7,12 @@ use super::contract::Line;
 use super::speaker::{Speaker, Voice};
 use super::{compose, transcript};
 use crate::engine::custody::agent::Fingerprint;
+use crate::engine::custody::run::Run;
 use crate::engine::event::{Code, Finding};
 use crate::engine::policy::Policy;
 use crate::engine::read::Reading;
 use crate::engine::record::LeftOut;
-use crate::engine::view::{Dialect, Keep, Plan, Role};
+use crate::engine::view::{Dialect, Hidden, Keep, Plan, Role};
 
 /// A rebuilt list that still lacks its brief.
 #[derive(Debug)]
@@ -75,12 +76,28 @@ pub fn unfiltered() -> Finding {
     Finding::new(Code::ServerStateUnfiltered, "previous", what)
 }
 
-/// Plans a receiver's list. `sender`: whose system text does not travel.
+/// What of a list is another agent's.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign<'a> {
+    /// Whose system text does not travel.
+    pub sender: Option<&'a Fingerprint>,
+    /// Hidden reasoning of other models than the receiver's.
+    pub thoughts: &'a [usize],
+}
+
+/// The hidden reasoning in a list that another model made than the one it goes to.
+pub fn foreign_thoughts(reading: &Reading<'_>, run: &Run) -> Vec<usize> {
+    let Some(asked) = reading.view.model.as_deref() else { return Vec::new() };
+    let is_foreign = |hidden: &&Hidden<'_>| run.thinker(&hidden.id).is_some_and(|made| made != asked);
+    reading.view.hidden.iter().filter(is_foreign).map(|hidden| hidden.item).collect()
+}
+
+/// Plans a receiver's list.
 pub fn rebuild(
     reading: &Reading<'_>,
     voices: &[Voice<'_>],
     ends: Ends,
-    sender: Option<&Fingerprint>,
+    others: Foreign<'_>,
     policy: &Policy,
 ) -> Rebuilt {
     let delta = reading.view.is_delta();
@@ -95,7 +112,7 @@ pub fn rebuild(
                 && policy.naming.quoted_transfer(&items[at].text).is_some()
         })
         .collect();
-    let foreign: Vec<usize> = match sender {
+    let foreign: Vec<usize> = match others.sender {
         Some(print) => (0..leading).filter(|&at| print.has_text(&items[at].text)).collect(),
         None => Vec::new(),
     };
@@ -124,6 +141,7 @@ pub fn rebuild(
             speakers: &speakers,
             transfers: &transfers,
             leaving: &leaving,
+            unreadable: others.thoughts,
             adjacent: reading.view.dialect == Dialect::Chat,
         },
         &policy.transcript,

@@ -63,6 +63,8 @@ pub struct List<'a> {
     pub transfers: &'a [(usize, usize)],
     /// Items that leave whatever they are: traces of a transfer in prose, the sender's system text.
     pub leaving: &'a [usize],
+    /// Reasoning items that the receiver's model could not read: another one made them.
+    pub unreadable: &'a [usize],
     /// Whether the dialect wants results directly behind their call's message.
     pub adjacent: bool,
 }
@@ -103,6 +105,7 @@ pub fn filter(list: &List<'_>, policy: &Policy) -> Filtered {
     let mut filter = Filter::new(list);
     filter.leave_what_never_travels();
     filter.leave_broken_and_transfers();
+    filter.leave_unreadable();
     filter.shorten_results(policy.result_bytes);
     filter.release_tail();
     match policy.form {
@@ -192,6 +195,15 @@ impl<'a> Filter<'a> {
                 self.keep[at] = Keep::Drop;
             } else if !unit.calls.is_empty() {
                 self.cut_calls(index);
+            }
+        }
+    }
+
+    /// What follows from reasoning that cannot be read goes with it.
+    fn leave_unreadable(&mut self) {
+        for &at in self.list.unreadable {
+            if let Some(&unit) = self.groups.unit_of.get(at) {
+                self.leave_out(unit);
             }
         }
     }
@@ -425,7 +437,8 @@ impl<'a> Filter<'a> {
     fn parting(&self) -> Vec<usize> {
         let last =
             self.list.transfers.iter().map(|&(item, _)| item).filter(|&item| item < self.boundary).max();
-        let behind = last.map_or(self.boundary..self.boundary, |item| item..self.boundary);
+        let first = |item: usize| self.groups.units[self.groups.unit_of[item]].members[0];
+        let behind = last.map_or(self.boundary..self.boundary, |item| first(item)..self.boundary);
         let mut parting: Vec<usize> = behind
             .filter(|&at| self.list.items[at].role == Role::Assistant)
             .chain(self.tail.iter().copied())

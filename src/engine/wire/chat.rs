@@ -22,6 +22,7 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
         list: 0..0,
         head: Head::default(),
         server_state: ServerState::default(),
+        hidden: Vec::new(),
     };
     let mut list = None;
     let object = cursor.object(|cursor, key| {

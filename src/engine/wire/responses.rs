@@ -10,7 +10,7 @@ use super::json::{Cursor, Kind};
 use super::request_parts::{fixes_shape, is_true, tools};
 use super::responses_item::{Entry, EntryKind, blank, entry};
 use super::{Once, Unreadable};
-use crate::engine::view::{Call, Dialect, Form, Head, Item, Role, ServerState, Span, View};
+use crate::engine::view::{Call, Dialect, Form, Head, Hidden, Item, Role, Seal, ServerState, Span, View};
 
 /// Reads the body.
 pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
@@ -38,12 +38,13 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
         list: 0..0,
         head: Head::default(),
         server_state: ServerState { stores: true, ..ServerState::default() },
+        hidden: Vec::new(),
     };
     let (mut head, mut items) = (Vec::new(), Vec::new());
     let object = cursor.object(|cursor, key| {
         once.note(&key)?;
         match key.name.as_ref() {
-            "input" => view.list = input(cursor, &mut items)?,
+            "input" => view.list = input(cursor, &mut items, &mut view.hidden)?,
             "instructions" => view.head.span = Some(instructions(cursor, &mut head)?),
             "tools" => tools(cursor, &mut view.tools)?,
             "model" => view.model = cursor.string()?,
@@ -63,12 +64,19 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
     object.ok_or(Unreadable::NotAnObject)?;
     cursor.end()?;
     view.head.items = head.len();
+    for hidden in &mut view.hidden {
+        hidden.item += head.len();
+    }
     head.append(&mut items);
     view.items = head;
     Ok(view)
 }
 
-fn input<'b>(cursor: &mut Cursor<'b>, items: &mut Vec<Item<'b>>) -> Result<Span, Unreadable> {
+fn input<'b>(
+    cursor: &mut Cursor<'b>,
+    items: &mut Vec<Item<'b>>,
+    hidden: &mut Vec<Hidden<'b>>,
+) -> Result<Span, Unreadable> {
     let start = cursor.start();
     match cursor.peek() {
         Some(Kind::String) => {
@@ -81,6 +89,9 @@ fn input<'b>(cursor: &mut Cursor<'b>, items: &mut Vec<Item<'b>>) -> Result<Span,
                 let Entry { item, kind, id, .. } = entry(cursor)?;
                 if kind == EntryKind::Reference && (id.starts_with("fc_") || id.starts_with("ctc_")) {
                     calls_by_reference.push(items.len());
+                }
+                if item.seal == Seal::Reasoning {
+                    hidden.push(Hidden { item: items.len(), id });
                 }
                 items.push(item);
                 Ok::<_, Unreadable>(())

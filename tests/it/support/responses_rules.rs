@@ -31,6 +31,8 @@ struct Made {
     needs: Vec<String>,
     /// The item that follows from it directly, if it is reasoning.
     leads_to: Option<String>,
+    /// The model that was asked.
+    model: Value,
 }
 
 impl Kept {
@@ -51,7 +53,8 @@ impl Kept {
             if is_reasoning {
                 reasoning.push(id.clone());
             }
-            self.made.insert(id, Made { item: item.clone(), needs, leads_to });
+            let model = body["model"].clone();
+            self.made.insert(id, Made { item: item.clone(), needs, leads_to, model });
         }
         if body["store"] == false {
             return;
@@ -89,7 +92,7 @@ impl Kept {
         let whole = self.conversation(body);
         let own = whole.len() - own_length(body).min(whole.len());
         pairing(&whole, own, &mut faults);
-        self.reasoning(&whole[own..], own, &mut faults);
+        self.reasoning(body, &whole[own..], own, &mut faults);
         for (at, item) in whole.iter().enumerate().skip(own) {
             form(item, &place(at, own), &mut faults);
         }
@@ -125,7 +128,7 @@ impl Kept {
     }
 
     /// Reasoning stands before what follows from it, and what follows from reasoning behind it.
-    fn reasoning(&self, items: &[Value], own: usize, faults: &mut Faults) {
+    fn reasoning(&self, body: &Value, items: &[Value], own: usize, faults: &mut Faults) {
         let there: HashSet<&str> = items.iter().map(|item| text(&item["id"])).collect();
         for (at, item) in items.iter().enumerate() {
             let place = place(at + own, own);
@@ -135,6 +138,9 @@ impl Kept {
             }
             if item["type"] != "reasoning" {
                 continue;
+            }
+            if made.model != body["model"] {
+                faults.add(&place, "encrypted for another model");
             }
             let next = items.get(at + 1).map(|next| text(&next["id"]));
             if made.leads_to.as_deref() != next {

@@ -91,6 +91,7 @@ impl Talk {
             speakers: &self.speakers,
             transfers: &self.transfers,
             leaving: &self.leaving,
+            unreadable: &[],
             adjacent,
         }
     }

@@ -1,7 +1,6 @@
 use std::fmt::Write;
 
 use super::*;
-use crate::engine::view::Seal;
 use crate::engine::wire;
 
 /// One line an item, in the view's own terms.
