@@ -1,5 +1,7 @@
 //! Conversations through the inspector: whose request gets a brief, and whose does not.
 
+mod dialects;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -56,18 +58,21 @@ impl Desk {
     }
 
     async fn send_as(&self, credential: &str, body: &Value, reply: &Value) -> Value {
+        self.exchange(&head(credential), body, ("application/json", &reply_body(reply))).await
+    }
+
+    /// Sends a request and gives what upstream gets; upstream answers with a body of this type.
+    async fn exchange(&self, head: &request::Parts, body: &Value, (kind, whole): (&str, &[u8])) -> Value {
         self.clock.advance_ms(1_000);
-        let head = head(credential);
         let bytes = Bytes::from(body.to_string());
-        let (verdict, exchange) = self.inspector.request(&head, &bytes).await;
+        let (verdict, exchange) = self.inspector.request(head, &bytes).await;
         if let Some(mut exchange) = exchange {
             let mut answer = http::Response::builder()
-                .header("content-type", "application/json")
+                .header("content-type", kind)
                 .body(())
                 .expect("a head")
                 .into_parts()
                 .0;
-            let whole = reply_body(reply);
             let mut got = Vec::new();
             if exchange.head(&mut answer) {
                 for part in whole.chunks(7) {
@@ -85,7 +90,11 @@ impl Desk {
 }
 
 fn head(credential: &str) -> request::Parts {
-    let request = http::Request::post("http://seam/v1/chat/completions").header("authorization", credential);
+    head_to("chat/completions", credential)
+}
+
+fn head_to(route: &str, credential: &str) -> request::Parts {
+    let request = http::Request::post(format!("http://seam/v1/{route}")).header("authorization", credential);
     request.body(()).expect("a head").into_parts().0
 }
 
