@@ -34,6 +34,7 @@ fuzz_target!(|input: &str| {
         brief_after: carrier,
         keep: keep.clone(),
         put_back: vec![(choices.len(), br#"{"role":"user","content":"back"}"#.as_slice().into())],
+        ..Plan::default()
     };
     let out = wire::apply(body.as_bytes(), &view, &plan);
     let again = wire::read(&out, Dialect::Chat).expect("what is rebuilt can be read");
