@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::support::client::post;
+use super::support::conversations::{self, Conversation};
+use super::support::fake::Turn;
 use super::support::rules::{Rules, faults};
 use super::support::seam::Seam;
 use super::support::soon;
@@ -84,13 +86,8 @@ async fn replay(path: &Path, settings: &[(&str, &str)]) -> Vec<Exchange> {
     let mut upstream = Upstream::start().await;
     let seam = Seam::with(&upstream.url(), settings).await;
     let mut exchanges: Vec<Exchange> = Vec::new();
-    let mut before: Option<Value> = None;
-    let mut moved = false;
-    let file = std::fs::read_to_string(path).unwrap();
-    let rows = file.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    for row in
-        rows.filter(|row| row["request"]["path"].as_str().is_some_and(|p| p.ends_with("/chat/completions")))
-    {
+    let mut custody = Custody::default();
+    for row in rows(path) {
         let sent = row["request"]["body"].clone();
         let agent = agent(&sent);
         let kind = row["response"]["content_type"].as_str().unwrap_or("application/json");
@@ -105,21 +102,100 @@ async fn replay(path: &Path, settings: &[(&str, &str)]) -> Vec<Exchange> {
         assert_eq!(got.status, 200, "{}", path.display());
         assert!(got.body == reply, "{}: the reply passes byte for byte", path.display());
         let received = soon(upstream.request()).await;
-        if exchanges.first().is_some_and(|first| first.agent != agent) {
-            moved = true;
-        } else if before.as_ref().is_some_and(|before| self::agent(&before["request"]["body"]) != agent) {
-            moved = before.as_ref().is_some_and(|before| moves_to(before, agent))
-                || is_invented_return(messages(&sent));
-        }
         exchanges.push(Exchange {
             agent,
             got: serde_json::from_slice(&received.body).unwrap(),
             sent,
-            received: moved && !exchanges.is_empty(),
+            received: custody.receives(row),
         });
-        before = Some(row);
     }
     exchanges
+}
+
+fn rows(path: &Path) -> Vec<Value> {
+    let file = std::fs::read_to_string(path).unwrap();
+    let rows = file.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| row["request"]["path"].as_str().is_some_and(|p| p.ends_with("/chat/completions")))
+        .collect()
+}
+
+/// Who has the run, told from one exchange to the next.
+#[derive(Default)]
+struct Custody {
+    first: Option<&'static str>,
+    before: Option<Value>,
+    moved: bool,
+}
+
+impl Custody {
+    /// Whether the next exchange is of an agent that a transfer has brought here.
+    fn receives(&mut self, row: Value) -> bool {
+        let body = &row["request"]["body"];
+        let agent = agent(body);
+        if *self.first.get_or_insert(agent) != agent {
+            self.moved = true;
+        } else if let Some(before) = &self.before
+            && self::agent(&before["request"]["body"]) != agent
+        {
+            self.moved = moves_to(before, agent) || is_invented_return(messages(body));
+        }
+        self.before = Some(row);
+        self.moved
+    }
+}
+
+/// The captures, for any server to answer; none where they are not there.
+pub(crate) fn conversations() -> Vec<Conversation> {
+    let conversation = |path: PathBuf| {
+        let mut custody = Custody::default();
+        let exchanges = rows(&path).into_iter().map(|row| conversations::Exchange {
+            request: row["request"]["body"].clone(),
+            reply: said(&row["response"]["body"]),
+            receives: custody.receives(row),
+        });
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Conversation { exchanges: exchanges.collect(), name }
+    };
+    captures().unwrap_or_default().into_iter().map(conversation).collect()
+}
+
+/// What the model said in a recorded reply, plain or streamed.
+fn said(body: &Value) -> Turn {
+    let Some(stream) = body.as_str() else {
+        let message = &body["choices"][0]["message"];
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        let calls =
+            calls.map(|call| (&call["id"], &call["function"]["name"], &call["function"]["arguments"]));
+        let turn = Turn { text: message["content"].as_str().map(str::to_owned), calls: Vec::new() };
+        return calls.fold(turn, |turn, (id, name, arguments)| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            turn.and(&text(id), &text(name), &text(arguments))
+        });
+    };
+    let mut turn = Turn::default();
+    for line in stream.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let Ok(chunk) = serde_json::from_str::<Value>(line) else { continue };
+        let delta = &chunk["choices"][0]["delta"];
+        if let Some(text) = delta["content"].as_str().filter(|text| !text.is_empty()) {
+            turn.text.get_or_insert_default().push_str(text);
+        }
+        for fragment in delta["tool_calls"].as_array().into_iter().flatten() {
+            let at = fragment["index"].as_u64().unwrap_or_default() as usize;
+            if turn.calls.len() <= at {
+                turn = turn.and("", "", "");
+            }
+            let call = &mut turn.calls[at];
+            let function = &fragment["function"];
+            for (part, value) in [
+                (&mut call.id, &fragment["id"]),
+                (&mut call.name, &function["name"]),
+                (&mut call.arguments, &function["arguments"]),
+            ] {
+                part.push_str(value.as_str().unwrap_or_default());
+            }
+        }
+    }
+    turn
 }
 
 /// What is wrong with what upstream got in place of what a client sent.

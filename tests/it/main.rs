@@ -14,6 +14,7 @@ mod docs;
 mod drain;
 mod failure;
 mod http2;
+mod matrix;
 mod pass_through;
 mod responses;
 mod stores;

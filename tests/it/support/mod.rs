@@ -1,6 +1,8 @@
 //! What the tests stand on.
 
 pub(crate) mod client;
+pub(crate) mod conversations;
+pub(crate) mod fake;
 pub(crate) mod garage;
 pub(crate) mod h2;
 pub(crate) mod redis;

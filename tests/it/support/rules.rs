@@ -14,8 +14,10 @@ pub(crate) struct Rules {
     pub(crate) system: System,
     /// Whether the role `developer` is known.
     pub(crate) developer: bool,
-    /// Whether content may be a list of parts.
+    /// Whether content that is text alone may be a list of parts.
     pub(crate) parts: bool,
+    /// Whether a message with calls may have no content.
+    pub(crate) no_content: bool,
     /// The form of call ids.
     pub(crate) ids: Ids,
     /// Whether a user may speak directly after a tool.
@@ -24,6 +26,12 @@ pub(crate) struct Rules {
     pub(crate) alternate: bool,
     /// Whether the list may end in an assistant message (a prefill).
     pub(crate) assistant_last: bool,
+    /// Whether a user has to open the conversation.
+    pub(crate) user_first: bool,
+    /// Whether calls may stand only behind a user or a tool.
+    pub(crate) calls_in_turn: bool,
+    /// A field that the model put on its message with calls, and wants back: on the message, or on its first call.
+    pub(crate) goes_back: GoesBack,
 }
 
 /// Where system-type messages may stand.
@@ -37,6 +45,17 @@ pub(crate) enum System {
     Anywhere,
     /// Nowhere: the chat template has no such role.
     Nowhere,
+}
+
+/// What a message with calls has to carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GoesBack {
+    /// Nothing.
+    Nothing,
+    /// This field of the message.
+    OnMessage(&'static str),
+    /// This field of its first call.
+    OnCall(&'static str),
 }
 
 /// The form of call ids.
@@ -54,10 +73,14 @@ impl Rules {
         system: System::OneFirst,
         developer: true,
         parts: true,
+        no_content: true,
         ids: Ids::UpToForty,
         user_after_tool: true,
         alternate: false,
         assistant_last: false,
+        user_first: false,
+        calls_in_turn: false,
+        goes_back: GoesBack::Nothing,
     };
 }
 
@@ -88,6 +111,7 @@ pub(crate) fn faults(body: &Value, rules: Rules) -> Vec<Fault> {
     for (at, message) in messages.iter().enumerate() {
         content(message, at, rules, &mut faults);
         call_forms(message, at, rules, &mut faults);
+        goes_back(message, at, rules, &mut faults);
     }
     tools(body, &mut faults);
     faults.0
@@ -135,8 +159,11 @@ fn roles(messages: &[Value], rules: Rules, faults: &mut Faults) {
             "user" | "assistant" if rules.alternate && before == role => {
                 faults.add(place(at), format!("two {role} messages in a row"));
             }
-            "assistant" if rules.alternate && matches!(before, "" | "system" | "developer") => {
+            "assistant" | "tool" if (rules.alternate || rules.user_first) && !spoken => {
                 faults.add(place(at), "the first turn is not the user's");
+            }
+            "assistant" if rules.calls_in_turn && before == role && !calls(message).is_empty() => {
+                faults.add(place(at), "calls behind a message that is neither a user's nor a tool's");
             }
             "user" | "assistant" | "tool" | "function" => {}
             _ => faults.add(place(at), "an unknown role"),
@@ -192,7 +219,9 @@ fn content(message: &Value, at: usize, rules: Rules, faults: &mut Faults) {
     let role = role(message);
     match message.get("content") {
         Some(Value::String(_)) => {}
-        Some(Value::Array(_)) if !rules.parts => faults.add(place, "has to be a string"),
+        Some(Value::Array(parts)) if !rules.parts && parts.iter().all(|part| part["type"] == "text") => {
+            faults.add(place, "has to be a string");
+        }
         Some(Value::Array(parts)) if parts.is_empty() => faults.add(place, "has no part"),
         Some(Value::Array(parts)) => {
             for (index, part) in parts.iter().enumerate() {
@@ -201,6 +230,9 @@ fn content(message: &Value, at: usize, rules: Rules, faults: &mut Faults) {
                         .add(format!("{place}[{index}]"), format!("no part that a {role} message may hold"));
                 }
             }
+        }
+        None | Some(Value::Null) if role == "assistant" && !rules.no_content => {
+            faults.add(place, "has to be a string");
         }
         None | Some(Value::Null) if role == "assistant" => {
             let says = ["function_call", "refusal", "audio"]
@@ -250,6 +282,18 @@ fn call_forms(message: &Value, at: usize, rules: Rules, faults: &mut Faults) {
         if !function.and_then(|f| f.get("arguments")).is_some_and(Value::is_string) {
             faults.add(format!("{place}.function.arguments"), "has to be a string");
         }
+    }
+}
+
+fn goes_back(message: &Value, at: usize, rules: Rules, faults: &mut Faults) {
+    let Some(first) = calls(message).first() else { return };
+    let (holder, field) = match rules.goes_back {
+        GoesBack::Nothing => return,
+        GoesBack::OnMessage(field) => (message, field),
+        GoesBack::OnCall(field) => (first, field),
+    };
+    if holder.get(field).is_none_or(Value::is_null) {
+        faults.add(place(at), format!("{field} did not come back with its calls"));
     }
 }
 
