@@ -27,6 +27,16 @@ pub enum Mode {
     Rewrite,
 }
 
+/// What happens where Seam cannot do its part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The original bytes go on.
+    #[default]
+    Open,
+    /// The exchange fails.
+    Closed,
+}
+
 /// The engine's settings.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {

@@ -83,6 +83,22 @@ pub struct Usage {
     pub cache_write: u64,
 }
 
+/// What becomes of a call on its way to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes on as it came.
+    Whole,
+    /// It goes on in one piece, with this name and these arguments.
+    As {
+        /// The tool's name.
+        name: String,
+        /// The arguments, as a model writes them.
+        arguments: String,
+    },
+    /// Nothing of it goes on.
+    Drop,
+}
+
 /// An error that the upstream reports in a body or in the middle of a stream. Every part is bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplyError {

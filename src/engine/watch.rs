@@ -5,7 +5,11 @@
 //! A reply that comes compressed, though nobody asked for it, is forwarded as
 //! it is and decoded in a bounded copy.
 
+mod holding;
+
 use bytes::{Bytes, BytesMut};
+
+pub use holding::{Hold, Holding};
 
 use super::reply::{Reply, Seen};
 use super::view::Dialect;

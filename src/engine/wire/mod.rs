@@ -4,10 +4,12 @@
 mod captures;
 mod chat;
 mod chat_chunk;
+mod chat_document;
 mod chat_edit;
 mod chat_fit;
 mod chat_reply;
 mod chat_stream;
+mod chat_waiting;
 mod edit;
 pub mod json;
 mod nested;
@@ -19,16 +21,20 @@ mod responses_edit;
 mod responses_item;
 mod responses_reply;
 mod responses_stream;
+mod resubmit;
 pub mod sse;
 mod tools;
+mod waiting;
 
 use bytes::Bytes;
 
 pub use nested::{NestedCall, nested_calls};
+pub use resubmit::{message_of, resubmission};
 pub use tools::takes_parameters;
+pub use waiting::{Earlier, Waiting, can_hold};
 
 use super::profile::Standing;
-use super::reply::{Reply, Seen};
+use super::reply::{Fate, Reply, Seen};
 use super::view::{Dialect, Plan, View};
 
 /// Why a body or a reply could not be read. Whoever meets it forwards the bytes as they are.
@@ -125,6 +131,29 @@ pub fn read_reply(body: &[u8], dialect: Dialect) -> Result<Reply, Unreadable> {
     match dialect {
         Dialect::Chat => chat_reply::read(utf8(body)?),
         Dialect::Responses => responses_reply::read(utf8(body)?),
+    }
+}
+
+/// The `usage` of a plain reply, as JSON, with that of those before it; none where none is told.
+pub fn usage_with(body: &[u8], dialect: Dialect, before: Option<&str>) -> Option<String> {
+    match dialect {
+        Dialect::Chat => chat_document::usage_with(utf8(body).unwrap_or_default(), before),
+        Dialect::Responses => None,
+    }
+}
+
+/// The plain reply with its calls as their fates say, going on from `earlier`. None where nothing changes, or
+/// where it cannot be edited.
+pub fn edit_reply(
+    body: &[u8],
+    dialect: Dialect,
+    reply: &Reply,
+    earlier: &Earlier,
+    fate: impl Fn(usize) -> Fate,
+) -> Option<Bytes> {
+    match dialect {
+        Dialect::Chat => chat_waiting::edit_whole(utf8(body).ok()?, reply, earlier, fate).map(Bytes::from),
+        Dialect::Responses => None,
     }
 }
 

@@ -38,6 +38,31 @@ pub struct Event {
     pub data: Option<Bytes>,
 }
 
+/// The bytes of an event with other data, on one line; its other lines keep their bytes.
+pub fn with_data(event: &Event, data: &str) -> Bytes {
+    let mut out = BytesMut::with_capacity(event.raw.len() + data.len());
+    let mut rest: &[u8] = &event.raw;
+    let mut written = false;
+    while !rest.is_empty() {
+        let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        let broken = rest.get(end..).unwrap_or_default();
+        let line_end = if broken.starts_with(b"\r\n") { end + 2 } else { rest.len().min(end + 1) };
+        let (line, behind) = rest.split_at(line_end);
+        rest = behind;
+        let text = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        if !text.starts_with(b"data") || !matches!(text.get(4), None | Some(b':' | b'\n' | b'\r')) {
+            out.extend_from_slice(line);
+        } else if !written {
+            written = true;
+            out.extend_from_slice(b"data: ");
+            // A line break in JSON stands between two tokens, never inside one.
+            out.extend(data.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
+            out.extend_from_slice(&line[end..]);
+        }
+    }
+    out.freeze()
+}
+
 /// Splits one stream.
 #[derive(Debug)]
 pub struct Splitter {
