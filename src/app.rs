@@ -16,6 +16,7 @@ use crate::config::{self, Config};
 use crate::drain::{Drain, Latch};
 use crate::engine::custody::budget::Allowance;
 use crate::engine::custody::judge::Limits;
+use crate::engine::handoff::contract::Fields;
 use crate::engine::handoff::detect::Naming;
 use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
@@ -142,7 +143,14 @@ pub(crate) fn policy(config: &Config) -> Policy {
         contract: match config.contract {
             config::Contract::Read => Contract::Read,
             config::Contract::Derive => Contract::Derive,
+            config::Contract::Inject => Contract::Inject,
         },
+        fields: match config.contract_fields {
+            config::ContractFields::Core => Fields::Core,
+            config::ContractFields::Full => Fields::Full,
+        },
+        corrections: config.corrections,
+        submit_tool: config.submit_tool.clone().unwrap_or_default(),
         naming: Naming::new(&config.transfer_tools, &config.not_transfer, Some(&config.terminal)),
         transcript: transcript::Policy {
             form: match config.transcript {

@@ -50,7 +50,7 @@ fn meaning(config: &Config) -> Vec<String> {
         match config.mode {
             Mode::Observe => "No byte is changed; what rewrite would have done is recorded.".to_owned(),
             Mode::Rewrite => "The first and every later request of a transfer's receiver is rebuilt: brief in the \
-                              system slot, filtered transcript behind it. Nothing is refused."
+                              system slot, filtered transcript behind it."
                 .to_owned(),
         },
         match config.contract {
@@ -58,7 +58,11 @@ fn meaning(config: &Config) -> Vec<String> {
             Contract::Derive => "A transfer whose sender declares no handoff gets a brief that is derived by rules; an \
                                  incomplete one is topped up."
                 .to_owned(),
+            Contract::Inject => "Senders are asked for a handoff in their transfer tools; what they leave out is \
+                                 derived by rules."
+                .to_owned(),
         },
+        enforced(config),
         transcript(config),
         match &config.tenant_header {
             Some(name) => format!("Records are kept apart by the header {name}."),
@@ -75,6 +79,32 @@ fn meaning(config: &Config) -> Vec<String> {
         ));
     }
     sentences
+}
+
+fn enforced(config: &Config) -> String {
+    let checks = [
+        ("contract", config.enforce.contract),
+        ("facts", config.enforce.facts),
+        ("hops", config.enforce.hops),
+    ];
+    let on: Vec<&str> = checks.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect();
+    match (on.is_empty(), config.mode) {
+        (true, _) => "No transfer is refused; what fails a check is marked in the brief.".to_owned(),
+        (false, Mode::Observe) => {
+            format!("No transfer is refused; those that would fail {} are counted.", on.join(", "))
+        }
+        (false, Mode::Rewrite) => format!(
+            "A transfer that fails {} goes back to its sender {} within {} s, then to a terminal destination on offer; \
+             else it is refused.",
+            on.join(", "),
+            match config.corrections {
+                0 => "never".to_owned(),
+                1 => "once".to_owned(),
+                times => format!("up to {times} times"),
+            },
+            config.correction_timeout.as_secs_f32(),
+        ),
+    }
 }
 
 fn store(config: &Config) -> String {

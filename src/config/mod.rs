@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-pub use parse::{BaseUrl, Contract, Http2, LogFormat, Mode, OnFailure, Roots, Secret, Store, Transcript};
+pub use parse::{
+    BaseUrl, Contract, ContractFields, Http2, LogFormat, Mode, OnFailure, Roots, Secret, Store, Transcript,
+};
 pub use problems::{Problem, Problems};
 pub use source::{Environment, Source};
 
@@ -42,6 +44,10 @@ pub struct Config {
     pub mode: Mode,
     pub rewrite_percent: u8,
     pub contract: Contract,
+    pub contract_fields: ContractFields,
+    pub corrections: u32,
+    pub correction_timeout: Duration,
+    pub submit_tool: Option<String>,
     pub on_failure: OnFailure,
     pub freshness: Freshness,
     pub transfer_tools: Vec<String>,
@@ -73,6 +79,8 @@ pub struct Config {
     pub admin_content: bool,
     pub inspect_limit: usize,
     pub reply_limit: usize,
+    pub hold_bytes: usize,
+    pub hold_timeout: Duration,
     pub connect_timeout: Duration,
     pub idle_timeout: Duration,
     pub pool_idle_timeout: Duration,
@@ -118,6 +126,10 @@ impl Config {
                 vars::ADMIN_LISTEN.entry.example_or_default(),
             );
             problems.push(Problem::new(vars::ADMIN_LISTEN.entry.name, what));
+        }
+        if self.contract == Contract::Inject || self.enforce.transfers() {
+            let what = "this build cannot ask senders nor refuse transfers yet";
+            problems.push(Problem::new(vars::CONTRACT.entry.name, what.to_owned()));
         }
         problems
     }
@@ -213,6 +225,10 @@ impl Given {
             mode: self.value(&vars::MODE)?,
             rewrite_percent: self.value(&vars::REWRITE_PERCENT)?,
             contract: self.value(&vars::CONTRACT)?,
+            contract_fields: self.value(&vars::CONTRACT_FIELDS)?,
+            corrections: self.value(&vars::CORRECTIONS)?,
+            correction_timeout: self.value(&vars::CORRECTION_TIMEOUT)?,
+            submit_tool: self.value(&vars::SUBMIT_TOOL)?,
             on_failure: self.value(&vars::ON_FAILURE)?,
             freshness: self.optional(&vars::FRESHNESS)?.unwrap_or_else(Freshness::builtin),
             transfer_tools: self.optional(&vars::TRANSFER_TOOLS)?.unwrap_or_default(),
@@ -244,6 +260,8 @@ impl Given {
             admin_content: self.value(&vars::ADMIN_CONTENT)?,
             inspect_limit: self.value(&vars::INSPECT_LIMIT)?,
             reply_limit: self.value(&vars::REPLY_LIMIT)?,
+            hold_bytes: self.value(&vars::HOLD_BYTES)?,
+            hold_timeout: self.value(&vars::HOLD_TIMEOUT)?,
             connect_timeout: self.value(&vars::CONNECT_TIMEOUT)?,
             idle_timeout: self.value(&vars::IDLE_TIMEOUT)?,
             pool_idle_timeout: self.value(&vars::POOL_IDLE_TIMEOUT)?,
@@ -349,15 +367,14 @@ mod tests {
             &[
                 UPSTREAM,
                 ("SEAM_MODE", "rewrit"),
-                ("SEAM_CONTRACT", "inject"),
+                ("SEAM_CONTRACT", "ask"),
                 ("SEAM_STORE", "redis://:hunter2@cache/nought"),
                 ("SEAM_IDLE_TIMOUT", "5s"),
                 ("SEAM_COLOUR", "red"),
             ],
             &[
                 r#"SEAM_MODE: "rewrit" does not read; expected observe or rewrite, for example observe"#,
-                "SEAM_CONTRACT: \"inject\" does not read (this build cannot ask the sender for a contract yet); \
-                 expected read or derive, for example derive",
+                "SEAM_CONTRACT: \"ask\" does not read; expected read, derive or inject, for example inject",
                 "SEAM_STORE: *** does not read (invalid database number); expected memory, file:PATH, \
                  or redis://HOST:PORT/DATABASE, or rediss:// for TLS, with USER:PASSWORD@ in front of the host \
                  where needed, for example redis://cache.internal:6379/0",

@@ -83,6 +83,17 @@ pub enum Contract {
     Read,
     /// Topped up, or made whole, by rules.
     Derive,
+    /// The sender is asked.
+    Inject,
+}
+
+/// What a sender is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContractFields {
+    /// What every transfer needs.
+    Core,
+    /// All that a sender may write.
+    Full,
 }
 
 /// How much of the transcript stays behind a brief.
@@ -261,12 +272,36 @@ pub const MODE: Kind<Mode> = Kind {
 
 /// The source of the handoff.
 pub const CONTRACT: Kind<Contract> = Kind {
-    parse: |text| match text {
-        "inject" => Err("this build cannot ask the sender for a contract yet".into()),
-        _ => choose(text, &[("read", Contract::Read), ("derive", Contract::Derive)]),
+    parse: |text| {
+        choose(text, &[("read", Contract::Read), ("derive", Contract::Derive), ("inject", Contract::Inject)])
     },
-    expected: "read or derive",
-    example: "derive",
+    expected: "read, derive or inject",
+    example: "inject",
+};
+
+/// What a sender is asked for.
+pub const CONTRACT_FIELDS: Kind<ContractFields> = Kind {
+    parse: |text| choose(text, &[("core", ContractFields::Core), ("full", ContractFields::Full)]),
+    expected: "core or full",
+    example: "full",
+};
+
+/// How often.
+pub const TIMES: Kind<u32> = Kind {
+    parse: |text| text.parse().ok().filter(|times| *times <= 10).ok_or_else(String::new),
+    expected: "a whole number from 0 to 10",
+    example: "2",
+};
+
+/// The name of one tool.
+pub const TOOL: Kind<Option<String>> = Kind {
+    parse: |text| match text {
+        "none" => Ok(None),
+        name if !name.contains([',', '*', '?', ' ']) => Ok(Some(name.to_owned())),
+        _ => Err(String::new()),
+    },
+    expected: "the name of a tool, or none",
+    example: "hand_in_contract",
 };
 
 /// What the server behind Seam wants of a list.
@@ -316,14 +351,16 @@ pub const ENFORCE: Kind<Enforce> = Kind {
             match word {
                 "custody" => enforce.custody = true,
                 "budget" => enforce.budget = true,
-                "contract" | "facts" | "hops" => return Err(format!("this build does not enforce {word}")),
+                "contract" => enforce.contract = true,
+                "facts" => enforce.facts = true,
+                "hops" => enforce.hops = true,
                 _ => return Err(String::new()),
             }
         }
         Ok(enforce)
     },
-    expected: "any of custody, budget, separated by commas",
-    example: "custody,budget",
+    expected: "any of contract, facts, hops, custody, budget, separated by commas",
+    example: "contract,facts",
 };
 
 /// A sum of money, in millionths.

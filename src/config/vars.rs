@@ -224,9 +224,49 @@ pub static CONTRACT: Var<parse::Contract> = Var::new(
     Handoff,
     parse::CONTRACT,
     Is("derive"),
-    "Where a handoff may come from: read takes what the sender declares, derive also fills it by rules.",
+    "Where a handoff may come from: read takes what the sender declares, derive also fills it by rules, inject also asks the sender for it in the transfer tool.",
 )
 .because("Most senders declare nothing; a derived brief is better than none.");
+
+/// What a sender is asked for.
+pub static CONTRACT_FIELDS: Var<parse::ContractFields> = Var::new(
+    "SEAM_CONTRACT_FIELDS",
+    Handoff,
+    parse::CONTRACT_FIELDS,
+    Is("core"),
+    "With SEAM_CONTRACT=inject, which fields of the contract a sender is asked for.",
+)
+.because("Every field costs tokens in each of the sender's requests, and silence before each transfer.");
+
+/// How often a sender is corrected.
+pub static CORRECTIONS: Var<u32> = Var::new(
+    "SEAM_CORRECTIONS",
+    Handoff,
+    parse::TIMES,
+    Is("1"),
+    "How often a sender is told what is wrong with its transfer and asked again, within one of its requests.",
+)
+.because("Who does not learn from a full list of faults does not learn from reading it twice.");
+
+/// How long corrections may take.
+pub static CORRECTION_TIMEOUT: Var<Duration> = Var::new(
+    "SEAM_CORRECTION_TIMEOUT",
+    Handoff,
+    parse::DURATION,
+    Is("20s"),
+    "How long all corrections of one request may take together.",
+)
+.because("The customer waits meanwhile.");
+
+/// The client's own way to hand in a contract.
+pub static SUBMIT_TOOL: Var<Option<String>> = Var::new(
+    "SEAM_SUBMIT_TOOL",
+    Handoff,
+    parse::TOOL,
+    Is("submit_handoff"),
+    "A tool of the client's own whose call is read as the contract of the transfer that follows it.",
+)
+.because("It is what such tools are called.");
 
 /// What happens when Seam cannot do its part.
 pub static ON_FAILURE: Var<parse::OnFailure> = Var::new(
@@ -254,7 +294,7 @@ pub static ENFORCE: Var<Enforce> = Var::new(
     Custody,
     parse::ENFORCE,
     Unset,
-    "What is refused instead of only found: custody (a former holder's requests), budget (requests of a run that has spent what it may).",
+    "What is refused instead of only found: contract (a handoff that was asked for and is empty, filler or of another form), facts (what it claims is not borne out), hops (a transfer to oneself, to nobody on offer, beside another one, over a limit or in a circle); these go back to the sender first, then to a terminal destination. And custody (a former holder's requests), budget (requests of a run that has spent what it may).",
 )
 .because("Unset: nothing. Look at the findings first, then enforce one after the other.");
 
@@ -535,6 +575,26 @@ pub static REPLY_LIMIT: Var<usize> = Var::new(
 )
 .because("Many times the longest answer of a model.");
 
+/// How much of a held reply may wait.
+pub static HOLD_BYTES: Var<usize> = Var::new(
+    "SEAM_HOLD_BYTES",
+    Limits,
+    parse::BYTES,
+    Is("1MiB"),
+    "How many bytes of a stream may wait for the end of its transfer call; beyond it SEAM_ON_FAILURE decides.",
+)
+.because("A contract of 500 tokens takes about 100 KiB of a stream, one event a token.");
+
+/// How long a held call may wait.
+pub static HOLD_TIMEOUT: Var<Duration> = Var::new(
+    "SEAM_HOLD_TIMEOUT",
+    Limits,
+    parse::DURATION,
+    Is("2m"),
+    "How long a transfer call may wait for its end; beyond it SEAM_ON_FAILURE decides.",
+)
+.because("A slow local model writes 5 tokens a second: a long contract takes it 100 seconds.");
+
 /// How long a connection may take.
 pub static CONNECT_TIMEOUT: Var<Duration> = Var::new(
     "SEAM_CONNECT_TIMEOUT",
@@ -629,6 +689,10 @@ pub static ALL: &[&dyn Setting] = &[
     &MODE,
     &REWRITE_PERCENT,
     &CONTRACT,
+    &CONTRACT_FIELDS,
+    &CORRECTIONS,
+    &CORRECTION_TIMEOUT,
+    &SUBMIT_TOOL,
     &ON_FAILURE,
     &FRESHNESS,
     &TRANSFER_TOOLS,
@@ -660,6 +724,8 @@ pub static ALL: &[&dyn Setting] = &[
     &ADMIN_CONTENT,
     &INSPECT_LIMIT,
     &REPLY_LIMIT,
+    &HOLD_BYTES,
+    &HOLD_TIMEOUT,
     &CONNECT_TIMEOUT,
     &IDLE_TIMEOUT,
     &POOL_IDLE_TIMEOUT,

@@ -6,15 +6,20 @@ use super::custody::log::Log;
 use super::custody::run::{Run, Transfer};
 use super::decide::{Circumstances, SeenTransfer, learn_list, note_turns, transfer};
 use super::event::{Code, Finding};
-use super::handoff::compose;
-use super::handoff::detect::announces_transfer;
+use super::handoff::compose::{self, Asking};
+use super::handoff::contract::declares_contract;
+use super::handoff::detect::{Destination, announces_transfer};
+use super::handoff::inject::Asked;
 use super::handoff::speaker::{Speaker, Voice};
+use super::hash::Hash;
+use super::policy::Policy;
 use super::read::{
     Lookup, Nobody, Reading, call_lineage, header_lookup, response_lookup, text_lineage, transfer_lookup,
     transfer_mark, turns_lookup, words_lookup, words_of_turns_lookup,
 };
-use super::record::State;
-use super::reply::Reply;
+use super::record::{Correction, State};
+use super::reply::{Fate, Finish, Reply, ReplyCall};
+use super::ruling::{Refused, Ruling, answer, terminal};
 
 /// What is to be stored after an exchange.
 #[derive(Debug)]
@@ -25,21 +30,49 @@ pub struct Learned {
     pub log: Log,
     /// The ways to find it from now on.
     pub lookups: Vec<Lookup>,
-    /// The transfers that the reply made, by their `hop`.
+    /// The transfers that wait for their receiver, by their `hop`.
     pub transfers: Vec<u32>,
+    /// Those that were refused.
+    pub refused: Vec<u32>,
+    /// What becomes of the transfers.
+    pub ruling: Ruling,
+    /// The faults that the ruling rests on.
+    pub faults: Vec<Finding>,
+    /// What becomes of each of the reply's calls, if they were held: transfers only, every other call passes.
+    pub fates: Vec<Fate>,
     /// What was found on the way.
     pub findings: Vec<Finding>,
     /// How many values of the holder's brief its reply was the first to use.
     pub values_used: u64,
 }
 
-/// Learns from an exchange. `run` and `log` are as stored now, or new; `header` is the operator's run header.
+/// Bytes of generated arguments that are kept to be put back.
+const GENERATED_CAP: usize = 32 << 10;
+
+/// Under what an exchange is learnt from.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The operator's run header.
+    pub header: Option<&'a str>,
+    /// The request, as the client sent it.
+    pub request: &'a Hash,
+    /// What its sender was asked.
+    pub asked: Option<&'a Asked>,
+    /// Whether the transfers wait for what is ruled.
+    pub held: bool,
+    /// Whether the sender can be asked once more.
+    pub may_correct: bool,
+    /// What went back to the sender already.
+    pub corrections: &'a [Correction],
+}
+
+/// Learns from an exchange. `run` and `log` are as stored now, or new.
 pub fn learn(
     reading: &Reading<'_>,
     reply: &Reply,
     mut run: Run,
     mut log: Log,
-    header: Option<&str>,
+    terms: Terms<'_>,
     at: Circumstances<'_>,
 ) -> Learned {
     let speaker = run.admit(&reading.print, &reading.introduction());
@@ -50,73 +83,60 @@ pub fn learn(
     note_turns(&mut run, &log, reading, &voices, at.body);
     let values_used = note_used(&mut run, speaker, reply);
 
-    let mut lookups: Vec<Lookup> = header.map(header_lookup).into_iter().collect();
+    let mut lookups: Vec<Lookup> = terms.header.map(header_lookup).into_iter().collect();
     let mut findings = Vec::new();
     lookups.extend(reply_lookups(reading, reply, &log, &voices));
     for thought in &reply.reasoning {
         run.note_thought(&thought.id, reading.view.model.as_deref().unwrap_or(&reply.model));
     }
 
-    let mut transfers = Vec::new();
-    let offered = |name: &str| reading.offers.iter().any(|offer| reading.view.tools[offer.tool].name == name);
-    for call in &reply.calls {
-        let moves = offered(&call.name);
-        if !moves {
-            lookups.push(call_lineage(&call.id, &call.name, &call.arguments));
-            continue;
-        }
-        // Half a transfer is no transfer.
-        if !call.complete {
-            continue;
-        }
-        let seen = SeenTransfer {
-            id: &call.id,
-            name: &call.name,
-            arguments: &call.arguments,
-            mark: transfer_mark(&call.id, &call.name, &call.arguments),
-            to: at.policy.naming.destination(&call.name, &call.arguments),
-            from_name: None,
-            beside: &reply.text,
-        };
-        lookups.push(transfer_lookup(&seen.mark));
-        let mut made = transfer(&run, &log, seen, speaker, at);
-        made.record.findings.extend(judge(&made, reading, &run, &log, at.policy.hops));
-        if at.policy.naming.is_terminal(&call.name, Some(&made.to)) {
-            // There is no receiver here: it is final when it is released.
-            made.record.state = State::TakenUp;
-            run.ended_by = Some(made.record.hop);
-        } else if first_reply && transfers.is_empty() && reply.calls.len() == 1 {
-            decline(&mut run, &made);
-        }
-        lookups.extend(made.delegated.iter().filter_map(|text| words_lookup(text)));
-        transfers.push(run.push(made));
+    let made = made(reading, reply, &run, &log, speaker, terms, at);
+    for call in reply.calls.iter().filter(|call| !reading.offers_tool(&call.name)) {
+        lookups.push(call_lineage(&call.id, &call.name, &call.arguments));
     }
-    if transfers.len() > 1 {
-        let finding =
-            Finding::new(Code::TwoTransfers, "tool_calls", format!("{} transfers", transfers.len()));
-        findings.push(finding);
+    if made.len() > 1 {
+        findings.push(two_transfers(made.len()));
+    }
+    let says_only = made.is_empty() && reply.calls.is_empty();
+    if says_only && !reading.offers.is_empty() && announces_transfer(&reply.text) {
+        let what = "the reply says that it transfers and calls no transfer tool";
+        findings.push(Finding::new(Code::AnnouncedNotExecuted, "content", what));
+    }
+    if made.is_empty() {
+        add_parting_words(&mut run, speaker, &reply.text, at);
+    }
+    let ruled = rule(reading, reply, &run, &made, terms, at.policy);
+    let is_held_back = matches!(ruled.ruling, Ruling::Correct(_));
+    if is_held_back {
+        run.note_correction(terms.request.clone());
+        unnote_reply(&mut run, speaker);
+    } else if first_reply && made.len() == 1 && reply.calls.len() == 1 {
+        decline(&mut run, &made[0].transfer, &ruled.ruling, at.policy);
+    }
+    let fates = fates(reading, reply, &made, &ruled.ruling);
+    let (transfers, refused) = keep(&mut run, made, &ruled.ruling, terms, at.policy);
+    for transfer in run.transfers.iter().filter(|transfer| transfers.contains(&transfer.record.hop)) {
+        lookups.push(transfer_lookup(&transfer.call));
+        lookups.extend(transfer.delegated.iter().filter_map(|text| words_lookup(text)));
     }
     if transfers.is_empty() {
-        if reply.calls.is_empty() && !reading.offers.is_empty() && announces_transfer(&reply.text) {
-            let what = "the reply says that it transfers and calls no transfer tool";
-            findings.push(Finding::new(Code::AnnouncedNotExecuted, "content", what));
-        }
-        add_parting_words(&mut run, speaker, &reply.text, at);
+        // Nobody waits for a receiver.
     } else if reading.view.is_delta() {
         lookups.push(words_of_turns_lookup(log.customer_turns()));
     } else {
         // As the receiver's client will show the turns: it does not know this run's names.
         lookups.push(turns_lookup(&reading.voices(&Nobody)));
     }
-    if reading.view.server_state.stores {
+    if reading.view.server_state.stores && !is_held_back {
         // The next request may show nothing of it.
-        let kept = reply.calls.iter().filter(|call| call.complete && !offered(&call.name));
+        let kept = reply.calls.iter().filter(|call| call.complete && !reading.offers_tool(&call.name));
         log.learn_reply(kept, if transfers.is_empty() { &reply.text } else { "" });
     }
     if speaker.is_some() && !reading.is_bystander() {
         run.turn_open = !reply.calls.is_empty();
     }
-    Learned { run, log, lookups, transfers, findings, values_used }
+    let Ruled { ruling, faults } = ruled;
+    Learned { run, log, lookups, transfers, refused, ruling, faults, fates, findings, values_used }
 }
 
 /// Notes which values of its brief the holder's reply uses, and gives how many it is the first to use.
@@ -162,6 +182,235 @@ fn reply_lookups(reading: &Reading<'_>, reply: &Reply, log: &Log, voices: &[Voic
     lookups
 }
 
+/// A transfer that a reply's call makes, and what is wrong with it.
+struct Made {
+    /// The call's place in the reply.
+    call: usize,
+    transfer: Transfer,
+    /// Whether somebody asked its sender for a contract.
+    asked: bool,
+    /// The arguments as the client is to see them, where these are others than the sender's.
+    declared: Option<String>,
+}
+
+/// A ruling, and the faults that it rests on.
+struct Ruled {
+    ruling: Ruling,
+    faults: Vec<Finding>,
+}
+
+/// The transfers that a reply's calls make.
+fn made(
+    reading: &Reading<'_>,
+    reply: &Reply,
+    run: &Run,
+    log: &Log,
+    speaker: Option<usize>,
+    terms: Terms<'_>,
+    at: Circumstances<'_>,
+) -> Vec<Made> {
+    let offered = reply.calls.iter().enumerate().filter(|(_, call)| reading.offers_tool(&call.name));
+    offered
+        .filter_map(|(place, call)| {
+            let taken = terms.asked.and_then(|asked| asked.take(&call.name, &call.arguments));
+            let asks = terms.asked.is_some_and(|asked| asked.asks(&call.name));
+            // Half a transfer is no transfer. Whole arguments that are no JSON are one that said nothing.
+            let garbled = !call.complete && terms.held && is_garbled(reply);
+            if !call.complete && !garbled {
+                return None;
+            }
+            let bare = terms.asked.is_some_and(|asked| asked.is_bare(&call.name));
+            let declared = match &taken {
+                Some(taken) => Some(taken.declared.clone()).filter(|declared| *declared != call.arguments),
+                None => (garbled && bare).then(|| "{}".to_owned()),
+            };
+            let arguments = declared.as_deref().unwrap_or(&call.arguments);
+            let submitted = submitted(reading, reply, place, at.policy);
+            let said = taken.as_ref().and_then(|taken| taken.said.as_deref()).or(submitted.as_deref());
+            let tool = reading.view.tools.iter().find(|tool| tool.name == call.name);
+            let declares = tool.and_then(|tool| tool.parameters).is_some_and(declares_contract);
+            let asking = match (asks, declares || submitted.is_some()) {
+                (true, _) => Asking::Seam,
+                (false, true) => Asking::Client,
+                (false, false) => Asking::Nobody,
+            };
+            let to = at.policy.naming.destination(&call.name, arguments);
+            let seen = SeenTransfer {
+                id: &call.id,
+                name: &call.name,
+                arguments,
+                said: said.or_else(|| garbled.then_some(call.arguments.as_str())),
+                asking,
+                mark: transfer_mark(&call.id, &call.name, arguments),
+                to,
+                from_name: None,
+                beside: &reply.text,
+            };
+            let mut transfer = transfer(run, log, seen, speaker, at);
+            let against = judge(&transfer, reading, run, log, at.policy.hops);
+            transfer.record.findings.extend(against);
+            transfer.record.corrections = terms.corrections.to_vec();
+            transfer.request = Some(terms.request.clone());
+            let kept = declared.is_some() && !garbled && call.arguments.len() <= GENERATED_CAP;
+            transfer.generated = kept.then(|| call.arguments.clone());
+            Some(Made { call: place, transfer, asked: asking != Asking::Nobody, declared })
+        })
+        .collect()
+}
+
+/// Whether a call of a reply that is not complete is so because of what the model wrote, not because
+/// something is missing.
+fn is_garbled(reply: &Reply) -> bool {
+    reply.ended && !matches!(reply.finish, Some(Finish::Length | Finish::Filter))
+}
+
+/// The contract that the client's own tool took for the transfer at this place: in the same reply, or in the
+/// list behind the last transfer.
+fn submitted(reading: &Reading<'_>, reply: &Reply, place: usize, policy: &Policy) -> Option<String> {
+    let beside = reply.calls[..place].iter().rev().find(|call| call.complete && policy.is_submit(&call.name));
+    if let Some(call) = beside {
+        return Some(call.arguments.clone());
+    }
+    let behind = reading.transfers.last().map_or(0, |last| last.item);
+    let items = reading.view.items.get(behind..)?;
+    let calls = items.iter().rev().flat_map(|item| item.calls.iter().rev());
+    calls
+        .into_iter()
+        .find(|call| policy.is_submit(&call.name))
+        .map(|call| call.arguments.clone().into_owned())
+}
+
+/// What becomes of the transfers.
+fn rule(
+    reading: &Reading<'_>,
+    reply: &Reply,
+    run: &Run,
+    made: &[Made],
+    terms: Terms<'_>,
+    policy: &Policy,
+) -> Ruled {
+    let two = two_transfers(made.len());
+    let of = |made_one: &Made| {
+        let mut faults: Vec<Finding> = policy
+            .enforce
+            .faults(&made_one.transfer.record.findings, made_one.asked)
+            .into_iter()
+            .cloned()
+            .collect();
+        faults.extend((made.len() > 1 && policy.enforce.hops).then(|| two.clone()));
+        faults
+    };
+    let each: Vec<Vec<Finding>> = made.iter().map(of).collect();
+    let mut faults: Vec<Finding> = each.iter().flatten().cloned().collect();
+    faults.dedup();
+    let Some(worst) = made.iter().zip(&each).find(|(_, faults)| !faults.is_empty()).map(|(made, _)| made)
+    else {
+        return Ruled { ruling: Ruling::Release, faults };
+    };
+    let record = &worst.transfer.record;
+    let answered = made.len() == reply.calls.len() && reply.calls.iter().all(|call| !call.id.is_empty());
+    let ruling = if !terms.held {
+        Ruling::Release
+    } else if terms.may_correct && answered && run.corrected(terms.request) < policy.corrections {
+        let answers = made.iter().zip(&each).map(|(made, faults)| {
+            answer(&made.transfer.record.call.name, &faults.iter().collect::<Vec<_>>())
+        });
+        Ruling::Correct(answers.collect())
+    } else if policy.naming.is_terminal(&record.call.name, Some(&worst.transfer.to)) {
+        let (name, arguments) = (record.call.name.clone(), record.call.arguments.clone());
+        Ruling::Redirect { call: worst.call, name, arguments }
+    } else if let Some((name, arguments)) = terminal(reading, &record.handoff, policy) {
+        Ruling::Redirect { call: worst.call, name, arguments }
+    } else {
+        Refused::of(&record.to_agent, &faults).map_or(Ruling::Release, Ruling::Refuse)
+    };
+    Ruled { ruling, faults }
+}
+
+/// What becomes of each of the reply's calls.
+fn fates(reading: &Reading<'_>, reply: &Reply, made: &[Made], ruling: &Ruling) -> Vec<Fate> {
+    let fate = |(place, call): (usize, &ReplyCall)| {
+        let made = made.iter().find(|made| made.call == place)?;
+        Some(match ruling {
+            Ruling::Redirect { call: to, name, arguments } if *to == place => {
+                Fate::As { name: name.clone(), arguments: arguments.clone() }
+            }
+            Ruling::Release => match &made.declared {
+                Some(arguments) => Fate::As { name: call.name.clone(), arguments: arguments.clone() },
+                None => Fate::Whole,
+            },
+            _ => Fate::Drop,
+        })
+    };
+    let other = |call: &ReplyCall| {
+        // Half a transfer is no transfer.
+        if reading.offers_tool(&call.name) { Fate::Drop } else { Fate::Whole }
+    };
+    reply.calls.iter().enumerate().map(|(n, call)| fate((n, call)).unwrap_or_else(|| other(call))).collect()
+}
+
+/// Puts the transfers into the run as the ruling says. Gives those that wait for a receiver, and those that
+/// were refused, by their hops.
+fn keep(
+    run: &mut Run,
+    made: Vec<Made>,
+    ruling: &Ruling,
+    terms: Terms<'_>,
+    policy: &Policy,
+) -> (Vec<u32>, Vec<u32>) {
+    let (mut waiting, mut refused) = (Vec::new(), Vec::new());
+    let release = |run: &mut Run, mut transfer: Transfer| {
+        let terminal = policy.naming.is_terminal(&transfer.record.call.name, Some(&transfer.to));
+        if terminal {
+            // There is no receiver here: it is final when it is released.
+            transfer.record.state = State::TakenUp;
+        }
+        let hop = run.push(transfer);
+        if terminal {
+            run.ended_by = Some(hop);
+        }
+        hop
+    };
+    if made.is_empty() || matches!(ruling, Ruling::Correct(_)) {
+        return (waiting, refused);
+    }
+    run.supersede(terms.request);
+    for Made { call, transfer, .. } in made {
+        match ruling {
+            Ruling::Release | Ruling::Correct(_) => waiting.push(release(run, transfer)),
+            Ruling::Refuse(_) => refused.push(run.push_refused(transfer)),
+            Ruling::Redirect { call: to, name, arguments } => {
+                if *to == call && *name == transfer.record.call.name {
+                    waiting.push(release(run, transfer));
+                    continue;
+                }
+                if *to == call {
+                    waiting.push(release(run, redirected(&transfer, name, arguments)));
+                }
+                refused.push(run.push_refused(transfer));
+            }
+        }
+    }
+    (waiting, refused)
+}
+
+/// The same transfer, to the terminal tool.
+fn redirected(transfer: &Transfer, name: &str, arguments: &str) -> Transfer {
+    let mut other = transfer.clone();
+    other.call = transfer_mark(&transfer.record.call.id, name, arguments);
+    name.clone_into(&mut other.record.call.name);
+    arguments.clone_into(&mut other.record.call.arguments);
+    other.to = Destination::of_tool(name);
+    other.record.to_agent = other.to.name.clone();
+    other.delegated = Vec::new();
+    other.generated = None;
+    other
+}
+
+fn two_transfers(count: usize) -> Finding {
+    Finding::new(Code::TwoTransfers, "tool_calls", format!("{count} transfers"))
+}
+
 /// Adds what the exchange cost.
 fn spend(run: &mut Run, reading: &Reading<'_>, reply: &Reply, at: Circumstances<'_>) {
     let said: usize = reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>() + reply.text.len();
@@ -179,8 +428,19 @@ fn note_reply(run: &mut Run, speaker: Option<usize>, at: Circumstances<'_>) -> b
     holder.replies == 1 && holder.hop != 0
 }
 
+/// What was noted is taken back: the reply goes back to the sender, and the client sees none of it.
+fn unnote_reply(run: &mut Run, speaker: Option<usize>) {
+    if let Some(holder) = run.holder.as_mut().filter(|holder| speaker == Some(holder.agent)) {
+        holder.replies = holder.replies.saturating_sub(1);
+    }
+}
+
 /// A receiver whose first reply gives the run back to its sender, before any other call, declines.
-fn decline(run: &mut Run, made: &Transfer) {
+fn decline(run: &mut Run, made: &Transfer, ruling: &Ruling, policy: &Policy) {
+    let terminal = policy.naming.is_terminal(&made.record.call.name, Some(&made.to));
+    if terminal || *ruling != Ruling::Release {
+        return;
+    }
     let Some(held) = run.held() else { return };
     let (hop, sender) = (held.record.hop, held.sender);
     let by_name = held.record.from_agent.as_deref().is_some_and(|sender| made.to.is(sender));

@@ -14,6 +14,7 @@ pub mod profile;
 pub mod read;
 pub mod record;
 pub mod reply;
+pub mod ruling;
 pub mod time;
 pub mod view;
 pub mod watch;

@@ -2,6 +2,7 @@
 
 use super::custody::budget::Allowance;
 use super::custody::judge::Limits;
+use super::handoff::contract::Fields;
 use super::handoff::detect::Naming;
 use super::handoff::freshness::Freshness;
 use super::handoff::transcript;
@@ -15,6 +16,31 @@ pub enum Contract {
     /// Topped up, or made whole, by rules.
     #[default]
     Derive,
+    /// The sender is asked.
+    Inject,
+}
+
+/// What refuses; everything else is a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one name of SEAM_ENFORCE, chosen by itself")]
+pub struct Enforce {
+    /// A handoff that is empty, filler, or not of the contract's form.
+    pub contract: bool,
+    /// A fact that fails verification.
+    pub facts: bool,
+    /// A transfer to the sender itself, to nobody on offer, beside another one, over a limit, or in a circle.
+    pub hops: bool,
+    /// A former holder's requests.
+    pub custody: bool,
+    /// Requests of a run that has spent what it may.
+    pub budget: bool,
+}
+
+impl Enforce {
+    /// Whether anything keeps a transfer back.
+    pub fn transfers(self) -> bool {
+        self.contract || self.facts || self.hops
+    }
 }
 
 /// Whether receivers' requests are changed.
@@ -44,6 +70,12 @@ pub struct Policy {
     pub mode: Mode,
     /// How much is asked of a contract.
     pub contract: Contract,
+    /// What a sender is asked for.
+    pub fields: Fields,
+    /// How often a sender is corrected before its transfer is redirected or refused.
+    pub corrections: u32,
+    /// The name of a client's own tool whose call is the contract of the transfer behind it.
+    pub submit_tool: String,
     /// Which tools are transfers.
     pub naming: Naming,
     /// What travels behind the brief.
@@ -64,11 +96,12 @@ pub struct Policy {
     pub enforce: Enforce,
 }
 
-/// What refuses; everything else is a finding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Enforce {
-    /// A former holder's requests.
-    pub custody: bool,
-    /// Requests of a run that has spent what it may.
-    pub budget: bool,
+impl Policy {
+    /// Whether a tool of this name, behind any namespace, is the client's way to hand in a contract.
+    pub fn is_submit(&self, tool: &str) -> bool {
+        !self.submit_tool.is_empty()
+            && tool.strip_suffix(self.submit_tool.as_str()).is_some_and(|head| {
+                head.is_empty() || head.ends_with(['-', '.', '/', ':']) || head.ends_with("__")
+            })
+    }
 }

@@ -139,6 +139,11 @@ pub fn reading<'b>(view: View<'b>, naming: &'b Naming, agent: Option<&str>) -> R
 }
 
 impl Reading<'_> {
+    /// Whether a tool of this name is a transfer tool on offer.
+    pub fn offers_tool(&self, name: &str) -> bool {
+        self.offers.iter().any(|offer| self.view.tools[offer.tool].name == name)
+    }
+
     /// Whether a call of the list is one of the transfers.
     pub fn is_transfer(&self, item: usize, call: usize) -> bool {
         self.transfers.iter().any(|visible| visible.item == item && visible.call == call)

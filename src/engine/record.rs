@@ -128,6 +128,19 @@ pub struct Tokens {
     pub after: u64,
 }
 
+/// A handoff that went back to its sender instead of to the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Correction {
+    /// What was wrong with it.
+    pub findings: Vec<Finding>,
+    /// Tokens read and written to ask again, where upstream told them.
+    #[serde(default)]
+    pub input: u64,
+    /// The tokens of the answer.
+    #[serde(default)]
+    pub output: u64,
+}
+
 /// All that Seam keeps of one transfer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
@@ -176,4 +189,7 @@ pub struct Record {
     pub tokens: Tokens,
     /// The rendered brief, frozen when the record is taken up.
     pub brief: Option<String>,
+    /// What went back to the sender before this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<Correction>,
 }

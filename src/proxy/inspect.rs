@@ -21,7 +21,7 @@ use crate::engine::custody::run::Run;
 use crate::engine::decide::{self, Action, Circumstances, Decision};
 use crate::engine::event::{Code, Finding};
 use crate::engine::hash::{self, Hasher};
-use crate::engine::learn::learn;
+use crate::engine::learn::{Terms, learn};
 use crate::engine::policy::Policy;
 use crate::engine::read::{Lookup, Reading, reading, transfer_lookup};
 use crate::engine::reply::Reply;
@@ -435,6 +435,7 @@ impl Exchange {
         let inner = &self.inner;
         let reading = reading(view, &inner.policy.naming, self.who.agent.as_deref());
         let tenant = &self.who.tenant;
+        let request = Hasher::new("request").bytes(&self.body).finish();
         let _turn = inner.runs.turn(&self.run).await;
         for _ in 0..TRIES {
             let (run, log, versions) = inner.runs.load(tenant, &self.run).await?;
@@ -446,7 +447,15 @@ impl Exchange {
                 log: &|_| Log::default(),
                 body: std::str::from_utf8(&self.body).unwrap_or_default(),
             };
-            let learned = learn(&reading, reply, run, log, self.who.run.as_deref(), circumstances);
+            let terms = Terms {
+                header: self.who.run.as_deref(),
+                request: &request,
+                asked: None,
+                held: false,
+                may_correct: false,
+                corrections: &[],
+            };
+            let learned = learn(&reading, reply, run, log, terms, circumstances);
             let (run, log) = (&learned.run, &learned.log);
             match inner.runs.keep(tenant, run, Some(log), versions, &learned.lookups, self.at).await {
                 Ok(()) => {

@@ -20,6 +20,9 @@ pub const TURNS: usize = 64;
 /// Transfers a run remembers in full; older ones are forgotten, their facts were carried.
 const TRANSFERS: usize = 32;
 
+/// Corrections a run remembers, by their requests.
+const CORRECTED: usize = 32;
+
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
@@ -58,6 +61,9 @@ pub struct Run {
     /// Whether the last reply left the customer's turn unanswered: it made calls.
     #[serde(default)]
     pub turn_open: bool,
+    /// The requests in answer to which a sender was corrected, once each time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrected: Vec<Hash>,
     /// Which model thought what, the newest last.
     #[serde(default)]
     pub thoughts: Vec<Thought>,
@@ -143,6 +149,12 @@ pub struct Transfer {
     /// The facts whose values a reply of the receiver has used, as indexes into the record's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<usize>,
+    /// The arguments as the sender generated them, where the client sees others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<String>,
+    /// The request whose reply made it, to know it when it is resent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Hash>,
 }
 
 /// Where the filtered part of a receiver's list ends.
@@ -197,6 +209,7 @@ impl Run {
             latest: None,
             turn_open: false,
             thoughts: Vec::new(),
+            corrected: Vec::new(),
         }
     }
 
@@ -267,19 +280,22 @@ impl Run {
     }
 
     /// Adds a transfer and gives its hop. Pending ones by the same call are the same transfer, seen again.
-    pub fn push(&mut self, transfer: Transfer) -> u32 {
+    pub fn push(&mut self, mut transfer: Transfer) -> u32 {
         let again = |known: &Transfer| {
             known.call == transfer.call
                 && known.record.state == State::Pending
                 && known.sender == transfer.sender
         };
         if let Some(known) = self.transfers.iter_mut().find(|known| again(known)) {
-            let hop = known.record.hop;
+            let (hop, id) = (known.record.hop, known.record.id.clone());
             *known = transfer;
             known.record.hop = hop;
+            known.record.id = id;
             return hop;
         }
-        let hop = transfer.record.hop;
+        let hop = self.next_hop();
+        transfer.record.hop = hop;
+        transfer.record.id = format!("{}-{hop}", self.id);
         self.transfers.push(transfer);
         if self.transfers.len() > TRANSFERS {
             let held = self.holder.map(|holder| holder.hop);
@@ -287,6 +303,34 @@ impl Run {
             self.transfers.remove(oldest);
         }
         hop
+    }
+
+    /// Forgets what an earlier reply to the same request made, if nobody took it up: the request was resent.
+    pub fn supersede(&mut self, request: &Hash) {
+        let replaced = |transfer: &Transfer| {
+            transfer.request.as_ref() == Some(request)
+                && matches!(transfer.record.state, State::Pending | State::Refused)
+        };
+        self.transfers.retain(|transfer| !replaced(transfer));
+    }
+
+    /// How often the sender was corrected in answer to this request.
+    pub fn corrected(&self, request: &Hash) -> u32 {
+        self.corrected.iter().filter(|known| *known == request).count() as u32
+    }
+
+    /// Notes that the sender is corrected in answer to this request.
+    pub fn note_correction(&mut self, request: Hash) {
+        self.corrected.push(request);
+        if self.corrected.len() > CORRECTED {
+            self.corrected.remove(0);
+        }
+    }
+
+    /// Adds a transfer that was refused, and gives its hop.
+    pub fn push_refused(&mut self, mut transfer: Transfer) -> u32 {
+        transfer.record.state = State::Refused;
+        self.push(transfer)
     }
 
     /// The number of the next transfer, from 1.

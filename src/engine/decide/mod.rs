@@ -1,6 +1,7 @@
 //! What to do with a request: whose it is, and if it is a receiver's, the plan
 //! of its rebuilt list.
 
+mod ask;
 mod custody;
 mod locate;
 mod take_up;
@@ -8,6 +9,7 @@ mod whose;
 
 use std::collections::BTreeMap;
 
+pub use ask::Ask;
 use locate::{Located, locate};
 pub use take_up::{SeenTransfer, learn_list, note_turns, transfer};
 use take_up::{take_up, take_up_unseen};
@@ -21,7 +23,7 @@ use super::handoff::rebuild::{self, Ends, Foreign};
 use super::policy::Policy;
 use super::read::{Lookup, Reading, Way};
 use super::time::Timestamp;
-use super::view::Plan;
+use super::view::{Keep, Plan};
 
 /// A set of runs under one key that is this large says that the key is common, and tells nothing.
 pub const COMMON: usize = 8;
@@ -99,6 +101,8 @@ pub struct Decision {
     pub hop: Option<u32>,
     /// Whether the reply teaches something.
     pub watch: bool,
+    /// What is asked of the agent, whose reply may transfer.
+    pub ask: Option<Ask>,
     /// What was found on the way.
     pub findings: Vec<Finding>,
 }
@@ -112,7 +116,15 @@ impl Decision {
             }
             _ => Vec::new(),
         };
-        Decision { action: Action::Forward(pass), run, changed: false, hop: None, watch, findings }
+        Decision { action: Action::Forward(pass), run, changed: false, hop: None, watch, ask: None, findings }
+    }
+
+    /// What becomes of an item of the list.
+    fn keep(&self, item: usize) -> &Keep {
+        match &self.action {
+            Action::Rewrite(plan) => plan.keep.get(item).unwrap_or(&Keep::Whole),
+            Action::Forward(_) | Action::Refuse(_) => &Keep::Whole,
+        }
     }
 }
 
@@ -159,7 +171,13 @@ pub struct Circumstances<'a> {
 }
 
 /// Decides what to do with a request.
-pub fn decide(reading: &Reading<'_>, mut found: Found, at: Circumstances<'_>) -> Decision {
+pub fn decide(reading: &Reading<'_>, found: Found, at: Circumstances<'_>) -> Decision {
+    let decision = act(reading, found, at);
+    let ask = ask::ask(reading, &decision, at);
+    Decision { ask, ..decision }
+}
+
+fn act(reading: &Reading<'_>, mut found: Found, at: Circumstances<'_>) -> Decision {
     let offers = !reading.offers.is_empty();
     if reading.briefed {
         return Decision::forward(Pass::AlreadyBriefed, None, false);
@@ -236,6 +254,7 @@ fn rewrite_for_holder(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) ->
         changed: false,
         hop: Some(hop),
         watch: true,
+        ask: None,
         findings,
         run: Some(run),
     }

@@ -6,7 +6,7 @@ use super::{Action, Circumstances, Decision, Pass};
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::{Boundary, Fit, Holder, Run, TURNS, Transfer, Turn};
 use crate::engine::event::{Code, Finding};
-use crate::engine::handoff::compose::{self, Composed, Receiver};
+use crate::engine::handoff::compose::{self, Asking, Composed, Receiver};
 use crate::engine::handoff::detect::{Destination, Spelled, is_confirmation};
 use crate::engine::handoff::rebuild::{self, Ends, Foreign, Lacks, Rebuilt};
 use crate::engine::handoff::speaker::{Speaker, Voice};
@@ -27,8 +27,12 @@ pub struct SeenTransfer<'a> {
     pub id: &'a str,
     /// The tool's name.
     pub name: &'a str,
-    /// The arguments.
+    /// The arguments, as the client sees them.
     pub arguments: &'a str,
+    /// What the sender said, where it is more than these.
+    pub said: Option<&'a str>,
+    /// Who asked it for a contract.
+    pub asking: Asking,
     /// What it is found by.
     pub mark: hash::Hash,
     /// Where it goes.
@@ -49,7 +53,7 @@ pub fn transfer(
 ) -> Transfer {
     let whole = run.whole && !log.cut;
     let Composed { origin, handoff, facts, findings } =
-        compose::compose(seen.arguments, log, whole, at.policy, at.now);
+        compose::compose(seen.said.unwrap_or(seen.arguments), seen.asking, log, whole, at.policy, at.now);
     let to = seen.to.unwrap_or_else(|| Destination {
         name: seen.name.to_owned(),
         uncounted: None,
@@ -88,6 +92,7 @@ pub fn transfer(
             findings,
             tokens: Tokens::default(),
             brief: None,
+            corrections: Vec::new(),
         },
         to,
         sender,
@@ -102,6 +107,8 @@ pub fn transfer(
         expires: at.now.plus_ms(at.policy.pending_ms),
         shadow: false,
         used: Vec::new(),
+        generated: None,
+        request: None,
     }
 }
 
@@ -134,6 +141,8 @@ pub(super) fn take_up_unseen(
         id: &call.id,
         name: &call.name,
         arguments: &call.arguments,
+        said: None,
+        asking: Asking::Nobody,
         mark: visible.mark.clone(),
         to: visible.to.clone(),
         from_name: item.name.as_deref(),
@@ -202,6 +211,7 @@ fn with_log(
         changed: true,
         hop: Some(hop),
         watch: true,
+        ask: None,
         findings,
     }
 }
@@ -209,7 +219,10 @@ fn with_log(
 /// Adds to the log what the request shows, all of the conversation or the end of it.
 pub fn learn_list(log: &mut Log, reading: &Reading<'_>, run: &Run, at: Circumstances<'_>) {
     let (items, voices) = (&reading.view.items, reading.voices(run));
-    let is_transfer = |item, call| reading.is_transfer(item, call);
+    // What a client's own tool took as the contract is said, not found out.
+    let is_transfer = |item: usize, call: usize| {
+        reading.is_transfer(item, call) || at.policy.is_submit(&items[item].calls[call].name)
+    };
     if reading.view.is_delta() {
         log.learn_delta(items, &voices, is_transfer, at.now, run.turn_open);
     } else {

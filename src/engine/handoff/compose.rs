@@ -18,6 +18,17 @@ use crate::engine::view::View;
 /// Bytes kept of one piece of parting words.
 const PARTING_CAP: usize = 1000;
 
+/// Who asked a sender for a contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// Nobody; it may have said one all the same.
+    Nobody,
+    /// The client's own tool.
+    Client,
+    /// Seam.
+    Seam,
+}
+
 /// What a sender said, checked.
 #[derive(Debug)]
 pub struct Composed {
@@ -32,12 +43,24 @@ pub struct Composed {
 }
 
 /// Reads, judges and verifies what a sender said in its transfer call. `whole`: the log is the whole run.
-pub fn compose(arguments: &str, log: &Log, whole: bool, policy: &Policy, now: Timestamp) -> Composed {
-    let contract::Read { handoff, mut findings } = contract::read(arguments);
+pub fn compose(
+    said: &str,
+    asking: Asking,
+    log: &Log,
+    whole: bool,
+    policy: &Policy,
+    now: Timestamp,
+) -> Composed {
+    let contract::Read { handoff, mut findings } = contract::read(said);
     let mut handoff = handoff.unwrap_or_default();
     // A reason or a message beside a destination is no contract, and is not judged as one.
-    let origin = if handoff.is_contract() { Origin::Declared } else { Origin::Derived };
-    if origin == Origin::Declared {
+    let origin = match asking {
+        _ if !handoff.is_contract() => Origin::Derived,
+        Asking::Seam => Origin::Injected,
+        Asking::Client | Asking::Nobody => Origin::Declared,
+    };
+    // Who was asked and said nothing is judged for that.
+    if origin != Origin::Derived || asking != Asking::Nobody {
         findings.extend(contract::judge(&handoff));
     }
     bind(&mut handoff, log, &policy.rules);

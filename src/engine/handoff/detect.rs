@@ -260,6 +260,13 @@ impl Destination {
             || self.uncounted.as_deref().is_some_and(|uncounted| same_agent(uncounted, agent))
     }
 
+    /// The destination that a tool has by its name alone.
+    pub fn of_tool(name: &str) -> Destination {
+        Destination::in_name(
+            default_direction(name).filter(|rest| !rest.is_empty()).unwrap_or(name).to_owned(),
+        )
+    }
+
     fn in_name(rest: String) -> Destination {
         let uncounted = rest
             .rsplit_once('_')
@@ -403,8 +410,9 @@ fn declares_contract(names: &[String]) -> bool {
     has(words::FACTS) > 0 || has(&[words::HANDOFF_PROPERTY]) > 0 || has(words::CONTRACT) >= 3
 }
 
-/// `reason`, `task_summary`, `reason_for_transfer`; not `message_id`.
-fn is_message(name: &str) -> bool {
+/// Whether a parameter of this name takes what one agent tells another: `reason`, `task_summary`,
+/// `reason_for_transfer`; not `message_id`.
+pub fn is_message(name: &str) -> bool {
     let ends =
         |word: &&str| name == *word || name.strip_suffix(*word).is_some_and(|head| head.ends_with('_'));
     let begins = |word: &&str| {

@@ -31,6 +31,8 @@ pub struct AskedTool {
     pub name: String,
     /// The JSON schema of its parameters, with the property.
     pub parameters: String,
+    /// Whether the client declared no parameter of its own.
+    pub bare: bool,
 }
 
 /// What a sender generated, taken apart.
@@ -50,7 +52,7 @@ pub fn ask(
     offers: &[Offer],
     naming: &Naming,
     fields: Fields,
-    takes: impl Fn(&Tool<'_>) -> bool,
+    takes: impl for<'t> Fn(&Tool<'t>) -> bool,
 ) -> Option<Asked> {
     let silent: Vec<(usize, &Tool<'_>)> = offers
         .iter()
@@ -70,7 +72,9 @@ pub fn ask(
         let schema =
             asked.first().map_or_else(|| contract::schema(fields), |first| reference(property, &first.name));
         let parameters = with_property(tool.parameters, property, &schema)?;
-        asked.push(AskedTool { tool: at, name: tool.name.clone().into_owned(), parameters });
+        let bare =
+            !tool.parameters.and_then(|own| member(own, "properties")).is_some_and(|own| own.contains(':'));
+        asked.push(AskedTool { tool: at, name: tool.name.clone().into_owned(), parameters, bare });
     }
     (!asked.is_empty()).then_some(Asked { property, tools: asked })
 }
@@ -79,6 +83,11 @@ impl Asked {
     /// Whether a tool of this name was given the property.
     pub fn asks(&self, tool: &str) -> bool {
         self.tools.iter().any(|asked| asked.name == tool)
+    }
+
+    /// Whether the client's own schema of this tool declares no parameter.
+    pub fn is_bare(&self, tool: &str) -> bool {
+        self.tools.iter().any(|asked| asked.name == tool && asked.bare)
     }
 
     /// Takes a call's arguments apart. None where its tool was not given the property, or where the

@@ -13,7 +13,7 @@ use crate::engine::view::Span;
 #[derive(Debug, Default)]
 pub(super) struct Edit<'a> {
     /// What becomes of each call or fragment of one, in the document's order.
-    pub(super) calls: Vec<Change<'a>>,
+    pub(super) calls: &'a [Change<'a>],
     /// Nothing but the calls stays of what the choice says.
     pub(super) only_calls: bool,
     /// What the client knows of an earlier reply, which this one goes on from.
@@ -181,7 +181,7 @@ fn edit_said(said: &str, edit: &Edit<'_>) -> Option<(String, bool)> {
                 let mut left = Vec::new();
                 for span in list {
                     let element = &said[span.clone()];
-                    left.push(changed(element, *changes.next()?)?);
+                    left.push(changed(element, *changes.next()?).ok()?);
                 }
                 if left.iter().all(Option::is_none) && !left.is_empty() {
                     continue;
@@ -198,7 +198,7 @@ fn edit_said(said: &str, edit: &Edit<'_>) -> Option<(String, bool)> {
                 self::list(value, &spans, pieces)?
             }
             Part::Legacy => {
-                let Some(new) = changed_legacy(value, *changes.next()?)? else { continue };
+                let Some(new) = changed_legacy(value, *changes.next()?).ok()? else { continue };
                 says = true;
                 new
             }
@@ -229,37 +229,45 @@ fn edit_said(said: &str, edit: &Edit<'_>) -> Option<(String, bool)> {
     Some((list(said, &spans, pieces)?, says))
 }
 
+/// The element is of no shape that can be edited.
+#[derive(Debug)]
+pub(super) struct Odd;
+
 /// The element as it goes on; none where it does not.
-pub(super) fn changed(element: &str, change: Change<'_>) -> Option<Option<String>> {
-    Some(match change {
+pub(super) fn changed(element: &str, change: Change<'_>) -> Result<Option<String>, Odd> {
+    Ok(match change {
         Change::Cut => None,
-        Change::Keep(place) => Some(placed(element, place)?),
+        Change::Keep(place) => Some(placed(element, place).ok_or(Odd)?),
         Change::As { id, name, arguments, place } => {
-            let mut whole = placed(element, place)?;
-            if !id.is_empty() && member(&whole, "id").is_none_or(|old| text(old).as_deref() != Some(id)) {
-                whole = with_member(&whole, "id", &quoted(id)?)?;
-            }
-            let called = member(&whole, "function").filter(|called| called.starts_with('{')).unwrap_or("{}");
-            let called = called_as(called, name, arguments)?;
-            Some(with_member(&whole, "function", &called)?)
+            Some(whole_call(element, id, name, arguments, place).ok_or(Odd)?)
         }
         Change::Trim(place) => {
-            let (rest, _) = without_member(element, "function")?;
-            let own = members(&rest).ok()?;
+            let (rest, _) = without_member(element, "function").ok_or(Odd)?;
+            let own = members(&rest).map_err(|_| Odd)?;
             let more = own.iter().any(|own| {
                 let told = matches!(own.key.name.as_ref(), "index" | "id" | "type");
                 !told && !says_nothing(&rest[own.value.clone()])
             });
-            if more { Some(placed(&rest, place)?) } else { None }
+            if more { Some(placed(&rest, place).ok_or(Odd)?) } else { None }
         }
     })
 }
 
-fn changed_legacy(called: &str, change: Change<'_>) -> Option<Option<String>> {
-    Some(match change {
+fn whole_call(element: &str, id: &str, name: &str, arguments: &str, place: Place) -> Option<String> {
+    let mut whole = placed(element, place)?;
+    if !id.is_empty() && member(&whole, "id").is_none_or(|old| text(old).as_deref() != Some(id)) {
+        whole = with_member(&whole, "id", &quoted(id)?)?;
+    }
+    let called = member(&whole, "function").filter(|called| called.starts_with('{')).unwrap_or("{}");
+    let called = called_as(called, name, arguments)?;
+    with_member(&whole, "function", &called)
+}
+
+fn changed_legacy(called: &str, change: Change<'_>) -> Result<Option<String>, Odd> {
+    Ok(match change {
         Change::Cut | Change::Trim(_) => None,
         Change::Keep(_) => Some(called.to_owned()),
-        Change::As { name, arguments, .. } => Some(called_as(called, name, arguments)?),
+        Change::As { name, arguments, .. } => Some(called_as(called, name, arguments).ok_or(Odd)?),
     })
 }
 
@@ -374,7 +382,7 @@ mod tests {
 
     #[track_caller]
     fn check(document: &str, changes: &[Change<'_>], expected: &str) {
-        let got = edit(document, &Edit { calls: changes.to_vec(), ..Edit::default() });
+        let got = edit(document, &Edit { calls: changes, ..Edit::default() });
         let expected = match expected {
             "" => Edited::Nothing,
             text => Edited::Document(text.to_owned()),
@@ -459,10 +467,8 @@ mod tests {
     #[test]
     fn the_held_part_of_a_mixed_chunk_is_its_calls() {
         let mixed = r#"{"choices":[{"delta":{"content":"Hi","tool_calls":[{"index":0,"id":"a"},{"index":1,"id":"b"}]},"finish_reason":"x"}],"usage":{"total_tokens":2}}"#;
-        let held = edit(
-            mixed,
-            &Edit { calls: vec![Change::Cut, Change::Keep(STAY)], only_calls: true, earlier: None },
-        );
+        let held =
+            edit(mixed, &Edit { calls: &[Change::Cut, Change::Keep(STAY)], only_calls: true, earlier: None });
         let expected = r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b"}]},"finish_reason":null}],"usage":null}"#;
         assert_eq!(held, Some(Edited::Document(expected.to_owned())));
     }
@@ -496,7 +502,7 @@ mod tests {
 
     #[test]
     fn a_document_of_another_shape_is_not_edited() {
-        let cut = |document: &str| edit(document, &Edit { calls: vec![Change::Cut], ..Edit::default() });
+        let cut = |document: &str| edit(document, &Edit { calls: &[Change::Cut], ..Edit::default() });
         for document in
             ["", "[]", "{}", r#"{"choices":[]}"#, r#"{"choices":[{"delta":{}}]}"#, r#"{"choices":[7]}"#]
         {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::chat_document::{Change, Edit, Edited, Place, calls, edit, first_said, summed, usage};
+use super::chat_document::{Change, Edit, Edited, Place, calls, changed, edit, first_said, summed, usage};
 use super::object::{member, with_member, without_member};
 use super::sse::{Event, with_data};
 use super::waiting::Earlier;
@@ -104,7 +104,7 @@ impl Waiting {
             return None;
         }
         if !fragments.iter().any(|call| self.held.contains(call)) {
-            return self.pass(event, &fragments, seen.contains(&Seen::Text));
+            return self.pass(&event, &fragments, seen.contains(&Seen::Text));
         }
         self.split(&event, &fragments, seen.contains(&Seen::Text))
     }
@@ -123,8 +123,8 @@ impl Waiting {
                     Change::As { id, name, arguments, place: self.place(*call) }
                 }
             });
-            let changes = changes.collect();
-            out.extend(self.edited(&event, changes));
+            let changes: Vec<Change<'_>> = changes.collect();
+            out.extend(self.edited(&event, &changes));
         }
         self.size = 0;
         out
@@ -141,11 +141,10 @@ impl Waiting {
             self.size -= event.raw.len();
             let (own, others): (Vec<usize>, Vec<usize>) = fragments.iter().partition(|other| **other == call);
             out.extend(
-                self.part(&event, &fragments, |other| other == call)
-                    .and_then(|part| self.pass(part, &own, false)),
+                part(&event, &fragments, |other| other == call)
+                    .and_then(|part| self.pass(&part, &own, false)),
             );
-            if let Some(rest) =
-                self.part(&event, &fragments, |other| other != call).filter(|_| !others.is_empty())
+            if let Some(rest) = part(&event, &fragments, |other| other != call).filter(|_| !others.is_empty())
             {
                 self.push(rest, others);
             }
@@ -179,7 +178,7 @@ impl Waiting {
                 place: Place::default(),
             };
             let (bare, _) = without_member(&element, "index")?;
-            let whole = super::chat_document::changed(&bare, named)??;
+            let whole = changed(&bare, named).ok()??;
             if call.id.is_empty() {
                 return None;
             }
@@ -240,9 +239,9 @@ impl Waiting {
     }
 
     /// The event on its way, with what has to change in it.
-    fn pass(&mut self, event: Event, fragments: &[usize], text: bool) -> Option<Bytes> {
-        let changes = fragments.iter().map(|call| Change::Keep(self.place(*call))).collect();
-        let out = self.edited(&event, changes)?;
+    fn pass(&mut self, event: &Event, fragments: &[usize], text: bool) -> Option<Bytes> {
+        let changes: Vec<Change<'_>> = fragments.iter().map(|call| Change::Keep(self.place(*call))).collect();
+        let out = self.edited(event, &changes)?;
         self.began |= event.data.is_some();
         self.spoke |= text && !self.earlier.spoke;
         Some(out)
@@ -252,40 +251,27 @@ impl Waiting {
     fn split(&mut self, event: &Event, fragments: &[usize], text: bool) -> Option<Bytes> {
         let (held, free): (Vec<usize>, Vec<usize>) =
             fragments.iter().partition(|call| self.held.contains(call));
-        match self.part(event, fragments, |call| !held.contains(&call)) {
+        match part(event, fragments, |call| !held.contains(&call)) {
             None => {
                 self.push(event.clone(), fragments.to_vec());
                 None
             }
             Some(rest) => {
-                if let Some(part) = self.part_of_calls(event, fragments, &held) {
+                if let Some(part) = part_of_calls(event, fragments, &held) {
                     self.push(part, held);
                 }
-                self.pass(rest, &free, text)
+                self.pass(&rest, &free, text)
             }
         }
     }
 
-    /// The event with the fragments of some calls alone; none where nothing is left of it.
-    fn part(&self, event: &Event, fragments: &[usize], stays: impl Fn(usize) -> bool) -> Option<Event> {
-        let changes = fragments.iter().map(|call| kept(stays(*call))).collect();
-        document(event, &Edit { calls: changes, ..Edit::default() })
-    }
-
-    /// The event with nothing in it but the fragments of some calls.
-    fn part_of_calls(&self, event: &Event, fragments: &[usize], held: &[usize]) -> Option<Event> {
-        let changes = fragments.iter().map(|call| kept(held.contains(call))).collect();
-        document(event, &Edit { calls: changes, only_calls: true, earlier: None })
-    }
-
-    fn edited(&self, event: &Event, calls: Vec<Change<'_>>) -> Option<Bytes> {
+    fn edited(&self, event: &Event, calls: &[Change<'_>]) -> Option<Bytes> {
         let fresh = self.earlier == Earlier::default();
         if fresh && calls.iter().all(Change::is_none) || text(event).is_none() {
             return Some(event.raw.clone());
         }
         let earlier = (!fresh).then_some(&self.earlier);
-        let Some(edited) = edit(text(event)?, &Edit { calls: calls.clone(), only_calls: false, earlier })
-        else {
+        let Some(edited) = edit(text(event)?, &Edit { calls, only_calls: false, earlier }) else {
             // Of a shape that cannot be edited: it goes on only if nothing had to leave it.
             return calls.is_empty().then(|| event.raw.clone());
         };
@@ -326,10 +312,22 @@ pub(super) fn edit_whole(
     if calls.iter().all(Change::is_none) && earlier.usage.is_none() {
         return None;
     }
-    match edit(body, &Edit { calls, only_calls: false, earlier: Some(&earlier) })? {
+    match edit(body, &Edit { calls: &calls, only_calls: false, earlier: Some(&earlier) })? {
         Edited::Document(document) => Some(document),
         Edited::Nothing => None,
     }
+}
+
+/// The event with the fragments of some calls alone; none where nothing is left of it.
+fn part(event: &Event, fragments: &[usize], stays: impl Fn(usize) -> bool) -> Option<Event> {
+    let changes: Vec<Change<'_>> = fragments.iter().map(|call| kept(stays(*call))).collect();
+    document(event, &Edit { calls: &changes, ..Edit::default() })
+}
+
+/// The event with nothing in it but the fragments of some calls.
+fn part_of_calls(event: &Event, fragments: &[usize], held: &[usize]) -> Option<Event> {
+    let changes: Vec<Change<'_>> = fragments.iter().map(|call| kept(held.contains(call))).collect();
+    document(event, &Edit { calls: &changes, only_calls: true, earlier: None })
 }
 
 fn kept(stays: bool) -> Change<'static> {

@@ -32,6 +32,7 @@ fn silent() -> Record {
         findings: Vec::new(),
         tokens: Tokens::default(),
         brief: None,
+        corrections: Vec::new(),
     }
 }
 
