@@ -1,9 +1,14 @@
 //! `seam check`: the settings in force, and what they mean together.
 
+mod table;
+mod warnings;
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use clap::ArgMatches;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+
+use warnings::Deployment;
 
 use super::{Subcommand, USAGE, complain, print};
 use crate::config::{self, Config, Contract, Http2, Mode, Roots, Source, Store, Transcript};
@@ -11,15 +16,40 @@ use crate::config::{self, Config, Contract, Http2, Mode, Roots, Source, Store, T
 pub(super) const COMMAND: Subcommand = Subcommand {
     name: "check",
     about: "Check the settings, show those in force and say what they mean together",
-    arguments: |command| command,
+    arguments: |command| {
+        let replicas = Arg::new("replicas")
+            .long("replicas")
+            .value_name("N")
+            .help("How many processes serve the same clients")
+            .value_parser(value_parser!(u16).range(1..))
+            .default_value("1");
+        let rotate = Arg::new("rotate")
+            .long("tokens-rotate")
+            .help("Say that a client's credential changes during a conversation")
+            .action(ArgAction::SetTrue);
+        let strict = Arg::new("strict")
+            .long("strict")
+            .help("Exit with 1 if there are warnings")
+            .action(ArgAction::SetTrue);
+        command.arg(replicas).arg(rotate).arg(strict)
+    },
     run,
 };
 
-fn run(_: &ArgMatches, source: &dyn Source) -> ExitCode {
+fn run(arguments: &ArgMatches, source: &dyn Source) -> ExitCode {
     match Config::read(source) {
         Ok(config) => {
-            print(&report(&config, source));
-            ExitCode::SUCCESS
+            let place = Deployment {
+                replicas: arguments.get_one::<u16>("replicas").copied().unwrap_or(1).into(),
+                tokens_rotate: arguments.get_flag("rotate"),
+            };
+            let warnings = warnings::warnings(&config, &config::shown(source), place);
+            print(&report(&config, source, &warnings));
+            if arguments.get_flag("strict") && !warnings.is_empty() {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            }
         }
         Err(problems) => {
             complain(&problems);
@@ -28,7 +58,7 @@ fn run(_: &ArgMatches, source: &dyn Source) -> ExitCode {
     }
 }
 
-fn report(config: &Config, source: &dyn Source) -> String {
+fn report(config: &Config, source: &dyn Source, warnings: &[(&'static str, String)]) -> String {
     let mut text = String::from("Settings in force (* = not the default):\n\n");
     for shown in config::shown(source) {
         let mark = if shown.is_default { ' ' } else { '*' };
@@ -38,13 +68,23 @@ fn report(config: &Config, source: &dyn Source) -> String {
     for sentence in meaning(config) {
         let _ = writeln!(text, "- {sentence}");
     }
+    text.push_str("\nWhat leads to what:\n\n");
+    for (situation, result) in table::rows(config) {
+        let _ = writeln!(text, "- If {situation}: {result}.");
+    }
+    if !warnings.is_empty() {
+        text.push_str("\nWarnings:\n\n");
+    }
+    for (name, what) in warnings {
+        let _ = writeln!(text, "! {name}: {what}.");
+    }
     text
 }
 
 fn meaning(config: &Config) -> Vec<String> {
     let upstream = &config.upstream;
     let prefix = if upstream.path.is_empty() { "/v1" } else { &upstream.path };
-    let mut sentences = vec![
+    vec![
         format!("Clients use http://{}{prefix} as their base URL; requests go to {upstream}.", config.listen),
         protocol(config),
         match config.mode {
@@ -71,14 +111,7 @@ fn meaning(config: &Config) -> Vec<String> {
                 .to_owned(),
         },
         store(config),
-    ];
-    if !config.listen.ip().is_loopback() {
-        sentences.push(format!(
-            "Warning: whoever reaches {} can use the upstream; it is meant for loopback.",
-            config.listen
-        ));
-    }
-    sentences
+    ]
 }
 
 fn enforced(config: &Config) -> String {

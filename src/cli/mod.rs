@@ -1,7 +1,9 @@
 //! The command line: one file a command, one line here for each.
 
+mod ask;
 mod check;
 mod demo;
+mod explain;
 mod healthcheck;
 mod replay;
 mod schema;
@@ -36,6 +38,7 @@ const COMMANDS: &[Subcommand] = &[
     check::COMMAND,
     schema::COMMAND,
     verify::COMMAND,
+    explain::COMMAND,
     healthcheck::COMMAND,
 ];
 

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::support::client::post;
 use crate::support::seam::Seam;
+use crate::support::soon;
 use crate::support::story;
 use crate::support::upstream::Upstream;
 
@@ -101,6 +102,57 @@ async fn a_request_that_passed_can_be_explained() {
         assert!(why["steps"][0]["what"].as_str().unwrap().starts_with("not_receiver: "), "{why}");
     }
     assert_eq!(seam.admin("GET", "/handoffs/pass-9?explain", "").await.status, 404);
+}
+
+/// `seam explain`, as somebody beside this Seam calls it: its exit code, and what it says.
+async fn explain(seam: &Seam, id: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_seam"))
+        .arg("explain")
+        .args(id)
+        .env_clear()
+        .env("SEAM_ADMIN_LISTEN", seam.admin.to_string())
+        .envs(settings.iter().copied())
+        .output();
+    let output = soon(output).await.unwrap();
+    (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+#[tokio::test]
+async fn the_command_explains_a_handoff_and_a_pass() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    let (code, told) = explain(&seam, &[], &[]).await;
+    assert_eq!((code, told.contains("Nothing was transferred")), (Some(0), true), "{told}");
+    story::play(&seam, &mut upstream).await;
+    let id = seam.admin_json("/handoffs").await[0]["id"].as_str().unwrap().to_owned();
+    let (code, told) = explain(&seam, &[&id], &[]).await;
+    assert_eq!(code, Some(0), "{told}");
+    let steps: Vec<&str> =
+        told.lines().filter_map(|line| line.split_once(' ')).map(|(step, _)| step).collect();
+    assert_eq!((steps[0], steps[1], steps[2]), ("handoff", "detection", "match"), "{told}");
+    assert!(told.contains("transfer_to_workshop") && !told.contains("318.40"), "{told}");
+    let (code, told) = explain(&seam, &["pass-1"], &[]).await;
+    assert_eq!((code, told.contains("not_receiver: ")), (Some(0), true), "{told}");
+    let (_, told) = explain(&seam, &[], &[]).await;
+    assert!(
+        told.contains(&id) && told.contains("to workshop, taken_up") && told.contains("pass-1"),
+        "{told}"
+    );
+    let (code, told) = explain(&seam, &["nought-1"], &[]).await;
+    assert_eq!((code, told.contains("is called \"nought-1\"")), (Some(1), true), "{told}");
+}
+
+#[tokio::test]
+async fn the_command_shows_the_token_and_says_where_it_is_missing() {
+    let upstream = Upstream::start().await;
+    let token = [("SEAM_ADMIN_TOKEN", "a-token-of-some-length")];
+    let seam = Seam::with(&upstream.url(), &token).await;
+    let (code, told) = explain(&seam, &["pass-1"], &[]).await;
+    assert_eq!((code, told.contains("SEAM_ADMIN_TOKEN")), (Some(1), true), "{told}");
+    let (code, told) = explain(&seam, &["pass-1"], &token).await;
+    assert_eq!((code, told.contains("is called")), (Some(1), true), "{told}");
+    let (_, told) = explain(&seam, &["a b"], &[]).await;
+    assert!(told.contains("is no id"), "{told}");
 }
 
 #[tokio::test]

@@ -97,6 +97,21 @@ fn check_shows_what_is_in_force_and_says_what_it_means() {
 }
 
 #[test]
+fn check_warns_of_what_cannot_work_and_fails_where_that_is_asked() {
+    let settings = [("SEAM_UPSTREAM", "https://api.example/v1")];
+    let replicas = ["check", "--replicas", "3", "--tokens-rotate"];
+    let output = seam(&replicas, &settings);
+    assert_eq!(output.status.code(), Some(0));
+    let told = text(&output.stdout);
+    for expected in ["If a sender declares an empty handoff: ", "! SEAM_STORE: ", "! SEAM_TENANT_HEADER: "] {
+        assert!(told.contains(expected), "{expected:?} is missing in\n{told}");
+    }
+    assert_eq!(seam(&[&replicas[..], &["--strict"]].concat(), &settings).status.code(), Some(1));
+    assert_eq!(seam(&["check", "--strict"], &settings).status.code(), Some(0));
+    assert_eq!(seam(&["check", "--replicas", "0"], &settings).status.code(), Some(64));
+}
+
+#[test]
 fn help_teaches_and_wrong_use_is_64() {
     let output = seam(&["--help"], &[]);
     assert_eq!(output.status.code(), Some(0));
