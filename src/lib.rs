@@ -15,6 +15,7 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+mod dial;
 pub mod drain;
 pub mod engine;
 pub mod proxy;

@@ -170,7 +170,9 @@ fn protocol(config: &Config) -> String {
         Http2::Off => "HTTP/1.1",
     };
     let roots = trusted(&config.upstream_ca);
-    format!("The upstream is spoken to over TLS in {versions}, vouched for by {roots}.")
+    let way = config.proxies.on_the_way(&config.upstream);
+    let way = way.map_or(String::new(), |proxy| format!(" through the proxy {proxy}"));
+    format!("The upstream is spoken to over TLS in {versions}{way}, vouched for by {roots}.")
 }
 
 fn trusted(roots: &Roots) -> String {

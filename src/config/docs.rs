@@ -67,6 +67,15 @@ pub fn markdown() -> String {
             );
         }
     });
+    text.push_str(
+        "\n## Variables that other programs know too\n\n\
+         - `HTTPS_PROXY`, else `https_proxy`: the proxy through which an https upstream (and an https receiver of traces) is \
+         reached, `http://HOST:PORT` with `USER:PASSWORD@` in front of the host where needed. It is asked for a tunnel \
+         (`CONNECT`), so that it sees a name and no byte of what is said. An upstream that is not https is reached directly.\n\
+         - `NO_PROXY`, else `no_proxy`: what is reached without it, separated by commas: names with all names below them, \
+         addresses, networks like `10.0.0.0/8`, or `*`.\n\
+         - `NO_COLOR`: no colour in what commands print.\n",
+    );
     text
 }
 

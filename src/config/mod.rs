@@ -5,6 +5,7 @@ pub mod live;
 pub mod parse;
 pub mod problems;
 pub mod profiles;
+pub mod proxies;
 pub mod source;
 pub mod vars;
 
@@ -17,6 +18,7 @@ pub use parse::{
     BaseUrl, Contract, ContractFields, Http2, LogFormat, Mode, OnFailure, Roots, Secret, Store, Transcript,
 };
 pub use problems::{Problem, Problems};
+pub use proxies::{Proxies, Proxy};
 pub use source::{Environment, Source};
 
 use crate::engine::custody::budget::Prices;
@@ -40,6 +42,8 @@ pub struct Config {
     pub admin_listen: SocketAddr,
     pub upstream_ca: Roots,
     pub http2: Http2,
+    /// The proxy on the way out, from variables that other programs know too.
+    pub proxies: Proxies,
     pub profile: Profile,
     pub mode: Mode,
     pub rewrite_percent: u8,
@@ -196,13 +200,27 @@ impl Given {
     }
 
     fn problems(&self) -> Vec<Problem> {
-        let unknown = self.0.iter().filter_map(|(name, _)| unknown(name));
+        let own = self.0.iter().filter(|(name, _)| name.starts_with(PREFIX));
+        let unknown = own.filter_map(|(name, _)| unknown(name));
+        let proxies = self.proxies().err();
         let wrong = vars::ALL.iter().filter_map(|var| match self.text(var.entry()) {
             Ok(Some(text)) => var.check(&text).err().map(|remark| wrong(var.entry(), &text, &remark)),
             Ok(None) => None,
             Err(problem) => Some(problem),
         });
-        wrong.chain(unknown).collect()
+        wrong.chain(unknown).chain(proxies).collect()
+    }
+
+    /// The way out, by the variables that other programs know too.
+    fn proxies(&self) -> Result<Proxies, Problem> {
+        let first = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, self.raw(name)?)));
+        let (name, proxy) = first(&proxies::PROXY).unzip();
+        Proxies::read(proxy, first(&proxies::EXCEPT).map(|(_, list)| list)).map_err(|remark| {
+            // It may hold a password.
+            let remark = if remark.is_empty() { remark } else { format!(" ({remark})") };
+            let what = format!("it does not read{remark}; expected a proxy like http://proxy.internal:3128");
+            Problem::new(name.unwrap_or(proxies::PROXY[0]), what)
+        })
     }
 
     fn optional<T>(&self, var: &Var<T>) -> Result<Option<T>, Problem> {
@@ -221,6 +239,7 @@ impl Given {
             admin_listen: self.value(&vars::ADMIN_LISTEN)?,
             upstream_ca: self.value(&vars::UPSTREAM_CA)?,
             http2: self.value(&vars::HTTP2)?,
+            proxies: self.proxies()?,
             profile: self.value(&vars::PROFILE)?,
             mode: self.value(&vars::MODE)?,
             rewrite_percent: self.value(&vars::REWRITE_PERCENT)?,

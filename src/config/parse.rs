@@ -152,6 +152,11 @@ impl fmt::Debug for RedisServer {
 pub struct Secret(String);
 
 impl Secret {
+    /// A text that is never shown from now on.
+    pub(super) fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
     /// The text itself, for whoever has to use it.
     pub fn reveal(&self) -> &str {
         &self.0

@@ -4,12 +4,14 @@
 use std::io::Read;
 use std::path::Path;
 
+use super::proxies::{EXCEPT, PROXY};
+
 /// Files with settings are small; a larger one is a wrong path.
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// A place that holds variables.
 pub trait Source {
-    /// Every variable whose name begins with `SEAM_`, in any order.
+    /// Every variable whose name begins with `SEAM_`, and those that name a proxy, in any order.
     fn variables(&self) -> Vec<(String, String)>;
 }
 
@@ -21,7 +23,10 @@ impl Source for Environment {
     fn variables(&self) -> Vec<(String, String)> {
         std::env::vars_os()
             .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
-            .filter(|(name, _)| name.starts_with(super::PREFIX))
+            .filter(|(name, _)| {
+                let others = PROXY.iter().chain(&EXCEPT);
+                name.starts_with(super::PREFIX) || others.into_iter().any(|other| other == name)
+            })
             .collect()
     }
 }

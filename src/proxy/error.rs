@@ -6,6 +6,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use serde::Serialize;
 
+use crate::dial;
 use crate::server::chain;
 use crate::telemetry::{Blame, Closed, Failed, Passed};
 use crate::upstream::Fault;
@@ -51,13 +52,9 @@ impl Failure {
         match self {
             Failure::Upstream(_, fault) => match fault {
                 // Nothing came in time, from a peer that may yet be alive.
-                Fault::ConnectTimeout(_) | Fault::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
+                Fault::Dial(dial::Fault::Timeout(_)) | Fault::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
                 Fault::RequestBroke(_) => StatusCode::BAD_REQUEST,
-                Fault::Resolve(_)
-                | Fault::Connect(_)
-                | Fault::Tls(_)
-                | Fault::NoReply(_)
-                | Fault::ReplyBroke(_) => StatusCode::BAD_GATEWAY,
+                Fault::Dial(_) | Fault::NoReply(_) | Fault::ReplyBroke(_) => StatusCode::BAD_GATEWAY,
             },
             Failure::RequestBroke(_) | Failure::Unforwardable => StatusCode::BAD_REQUEST,
             Failure::RequestSilent => StatusCode::REQUEST_TIMEOUT,
@@ -81,10 +78,13 @@ impl Failure {
     pub(crate) fn reason(&self) -> Failed {
         match self {
             Failure::Upstream(_, fault) => match fault {
-                Fault::Resolve(_) => Failed::UpstreamUnknownHost,
-                Fault::Connect(_) => Failed::UpstreamUnreachable,
-                Fault::ConnectTimeout(_) => Failed::UpstreamConnectTimeout,
-                Fault::Tls(_) => Failed::UpstreamTls,
+                Fault::Dial(fault) => match fault {
+                    dial::Fault::Resolve(_) => Failed::UpstreamUnknownHost,
+                    dial::Fault::Connect(_) => Failed::UpstreamUnreachable,
+                    dial::Fault::Proxy(..) => Failed::UpstreamProxy,
+                    dial::Fault::Timeout(_) => Failed::UpstreamConnectTimeout,
+                    dial::Fault::Tls(_) => Failed::UpstreamTls,
+                },
                 Fault::NoReply(_) => Failed::UpstreamNoReply,
                 Fault::Silent(_) => Failed::UpstreamTimeout,
                 Fault::RequestBroke(_) => Failed::RequestBroken,
@@ -232,7 +232,8 @@ mod tests {
     #[test]
     fn a_dead_upstream_is_named_with_its_cause() {
         let cause = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let failure = Failure::Upstream("api.example:443".to_owned(), Fault::Connect(cause));
+        let failure =
+            Failure::Upstream("api.example:443".to_owned(), Fault::Dial(dial::Fault::Connect(cause)));
         assert_eq!(failure.status(), 502);
         assert_eq!(
             failure.message(),

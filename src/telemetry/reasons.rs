@@ -82,6 +82,8 @@ closed! {
         UpstreamUnknownHost = "upstream_unknown_host",
         /// No address of the upstream took the connection.
         UpstreamUnreachable = "upstream_unreachable",
+        /// The proxy on the way to the upstream (`HTTPS_PROXY`) cannot be reached, or opened no tunnel.
+        UpstreamProxy = "upstream_proxy",
         /// Connecting to the upstream took longer than `SEAM_CONNECT_TIMEOUT`.
         UpstreamConnectTimeout = "upstream_connect_timeout",
         /// TLS with the upstream failed: the certificate, the name on it, or the protocol.

@@ -13,10 +13,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::time::Instant;
 
 use super::body::{Body, Carrier};
-use super::connect::Stream;
 use super::idle::Idle;
 use super::line::{Unanswered, wait};
 use super::request::Outgoing;
+use crate::dial::Stream;
 
 /// Exchanges at once on one connection; the next one opens another. Servers
 /// commonly allow 100 or more, and one lost packet should not stop them all.

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use super::Fault;
 use super::body::{Body, Carrier};
-use super::connect::Stream;
 use super::idle::Idle;
 use super::pool::Pool;
 use super::request::{Outgoing, Progress};
+use crate::dial::Stream;
 
 /// The largest head of a reply, and the most that is read from upstream at once.
 const READ_BYTES: usize = 64 * 1024;

@@ -8,7 +8,6 @@
 //! so those keep a task.
 
 mod body;
-mod connect;
 mod h2;
 mod idle;
 mod line;
@@ -27,9 +26,9 @@ pub(crate) use body::Body;
 pub(crate) use request::Outgoing;
 
 use crate::config::{BaseUrl, Config};
+use crate::dial::{self, Connector, Manner, Offer};
 use crate::telemetry::{Event, Telemetry};
 use crate::tls::TlsError;
-use connect::{Connector, Offer};
 use idle::Idle;
 use line::{Line, Unanswered};
 use pool::Pool;
@@ -37,18 +36,9 @@ use pool::Pool;
 /// Why upstream gave no reply, or not the whole of one.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The host's name has no address.
-    #[error("its name cannot be resolved")]
-    Resolve(#[source] std::io::Error),
-    /// No address of the host took the connection.
-    #[error("it cannot be connected to")]
-    Connect(#[source] std::io::Error),
-    /// The connection was not made in time.
-    #[error("connecting took longer than {} ms", .0.as_millis())]
-    ConnectTimeout(Duration),
-    /// TLS failed: the certificate, the name on it, or the protocol.
-    #[error("TLS with it failed")]
-    Tls(#[source] std::io::Error),
+    /// There is no connection to it.
+    #[error(transparent)]
+    Dial(#[from] dial::Fault),
     /// The connection ended, or the reply could not be read, before its head was whole.
     #[error("it gave no reply")]
     NoReply(#[source] hyper::Error),
@@ -87,7 +77,13 @@ impl Upstream {
         let base = config.upstream.clone();
         let host = HeaderValue::from_str(base.authority.as_str())
             .map_err(|_| TlsError::Name(base.authority.to_string()))?;
-        let connector = Connector::new(config)?;
+        let manner = Manner {
+            roots: &config.upstream_ca,
+            http2: config.http2,
+            proxies: &config.proxies,
+            timeout: config.connect_timeout,
+        };
+        let connector = Connector::new(&base, &manner)?;
         let pool = Pool::new(config.pool_idle_timeout);
         Ok(Upstream { base, host, connector, pool, idle_timeout: config.idle_timeout, telemetry })
     }

@@ -21,3 +21,4 @@ mod stores;
 mod support;
 mod verifier;
 mod watched;
+mod way_out;
