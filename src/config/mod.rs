@@ -131,10 +131,6 @@ impl Config {
             );
             problems.push(Problem::new(vars::ADMIN_LISTEN.entry.name, what));
         }
-        if self.contract == Contract::Inject || self.enforce.transfers() {
-            let what = "this build cannot ask senders nor refuse transfers yet";
-            problems.push(Problem::new(vars::CONTRACT.entry.name, what.to_owned()));
-        }
         problems
     }
 }

@@ -101,6 +101,18 @@ pub enum Ruling {
     Refuse(Refused),
 }
 
+impl Ruling {
+    /// The name in logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ruling::Release => "release",
+            Ruling::Correct(_) => "correct",
+            Ruling::Redirect { .. } => "redirect",
+            Ruling::Refuse(_) => "refuse",
+        }
+    }
+}
+
 /// Why a transfer was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {

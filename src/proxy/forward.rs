@@ -65,6 +65,18 @@ pub(crate) fn reply_headers(upstream: &mut HeaderMap) {
     *upstream = onward;
 }
 
+/// The head of a reply whose body may leave with another length, or as another text, than it came.
+pub(crate) fn without_length(headers: &mut HeaderMap) {
+    for name in [
+        CONTENT_LENGTH,
+        header::ETAG,
+        HeaderName::from_static("content-md5"),
+        HeaderName::from_static("digest"),
+    ] {
+        headers.remove(name);
+    }
+}
+
 /// The protocol that a request asks to switch to, if it does.
 pub(crate) fn upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
     let asks = tokens(headers, &CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade"));

@@ -1,39 +1,40 @@
 //! Where the engine is asked: the one file that takes an exchange to the store
 //! and back. What to look up, what to decide and what to learn is the engine's.
 
+mod exchange;
+mod held;
 mod told;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
+use http::{HeaderMap, HeaderName, HeaderValue, header, request};
 use wildmatch::WildMatch;
 
 use super::error::Refusal;
 use crate::clock::Clock;
 use crate::config::live::{Live, Shadow};
 use crate::config::{Config, OnFailure};
-use crate::engine::compressed::Compressed;
-use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
 use crate::engine::decide::{self, Action, Circumstances, Decision};
 use crate::engine::event::{Code, Finding};
+use crate::engine::handoff::inject::Asked;
 use crate::engine::hash::{self, Hasher};
-use crate::engine::learn::{Terms, learn};
-use crate::engine::policy::Policy;
+use crate::engine::policy::{self, Policy};
 use crate::engine::read::{Lookup, Reading, reading, transfer_lookup};
-use crate::engine::reply::Reply;
 use crate::engine::time::Timestamp;
-use crate::engine::view::Dialect;
-use crate::engine::watch::Watcher;
+use crate::engine::view::{Dialect, Plan};
+use crate::engine::watch::Hold;
 use crate::engine::wire;
 use crate::runs::{Candidates, Runs, Tenant, Trouble};
 use crate::store::{Store, StoreError};
-use crate::telemetry::metrics::{Arm, Brief, Part};
+use crate::telemetry::metrics::Arm;
 use crate::telemetry::{Passed, Telemetry};
-use told::Before;
+pub(crate) use exchange::Exchange;
+use exchange::{About, Shown};
+use told::{Before, Course};
 
 /// Writers of one run that may come in between before a request gives up and passes as it is. Those of
 /// this process queue, so each try is lost to another replica; time runs out before chance does.
@@ -70,50 +71,14 @@ struct Inner {
     /// Agents beside the run, by the name in the agent header.
     observers: Vec<WildMatch>,
     reply_limit: usize,
+    /// The bounds of what is held; the tools are those of each request.
+    hold: Hold,
+    correction_timeout: Duration,
     on_failure: OnFailure,
     telemetry: Arc<Telemetry>,
     /// Makes ids of runs unlike those of other processes.
     seed: String,
     ids: AtomicU64,
-}
-
-/// One inspected exchange whose reply teaches something; lives until the reply ended.
-#[derive(Debug)]
-pub(crate) struct Exchange {
-    inner: Arc<Inner>,
-    /// The request as the client sent it.
-    body: Bytes,
-    dialect: Dialect,
-    who: Who,
-    at: Timestamp,
-    run: String,
-    arm: Arm,
-    /// What the client reads in the reply's head, if the request was changed.
-    shown: Option<Shown>,
-    watch: Option<Watch>,
-    held: Held,
-}
-
-/// How much of a reply was held, and since when.
-#[derive(Debug, Default)]
-struct Held {
-    headed: Option<Instant>,
-    since: Option<Instant>,
-    bytes: usize,
-    most: usize,
-}
-
-/// How the reply is read.
-#[derive(Debug)]
-enum Watch {
-    Plain(Watcher),
-    Compressed(Box<Compressed>),
-}
-
-#[derive(Debug)]
-struct Shown {
-    record: String,
-    outcome: &'static str,
 }
 
 /// What a request's head says of its origin.
@@ -146,6 +111,8 @@ impl Inspector {
                 agent_header: config.agent_header.clone(),
                 observers: config.observers.iter().map(|pattern| WildMatch::new(pattern)).collect(),
                 reply_limit: config.reply_limit,
+                hold: hold(config),
+                correction_timeout: config.correction_timeout,
                 on_failure: config.on_failure,
                 telemetry,
                 seed,
@@ -178,8 +145,8 @@ impl Inner {
         };
         let dialect =
             if head.uri.path().ends_with("/responses") { Dialect::Responses } else { Dialect::Chat };
-        let asked = Asked::of(&head.headers);
-        if asked == Asked::Off {
+        let wish = Wish::of(&head.headers);
+        if wish == Wish::Off {
             return forward(Passed::Off);
         }
         if !self.may_concern(body) {
@@ -202,10 +169,10 @@ impl Inner {
             return forward(Passed::NoTransfer);
         }
         let at = self.clock.now();
-        let decided = self.decide(&reading, &who, body, asked, at);
+        let decided = self.decide(&reading, &who, body, wish, at);
         // A large future, in a box of its own: most requests never come here.
         let decided = self.runs.within_limit(Box::pin(decided)).await;
-        let (decision, before) = match decided {
+        let (mut decision, before) = match decided {
             Ok(decided) => decided,
             Err(trouble) => {
                 self.telemetry.store_trouble(&trouble);
@@ -214,48 +181,76 @@ impl Inner {
                 return (Verdict::Untouched(reason), None);
             }
         };
-        let shadow = decision.run.as_ref().and_then(|run| self.shadow(run, asked));
-        self.tell_decision(&decision, &before, &reading, &head.headers, shadow, at);
         let run = decision.run.as_ref().map_or_else(|| self.fresh_id(), |run| run.id.clone());
+        let shadow = self.shadow(&run, wish);
+        let ask = decision.ask.take().filter(|_| shadow.is_none());
+        let course = match shadow {
+            Some(reason) => Course::Shadow(reason),
+            None if ask.is_some() => Course::Asked,
+            None => Course::Kept,
+        };
+        self.tell_decision(&decision, &before, &reading, &head.headers, course, at);
         let shown = decision.hop.and_then(|hop| {
             let held = decision.run.as_ref()?.transfers.iter().find(|transfer| transfer.record.hop == hop)?;
-            Some(Shown {
-                record: held.record.id.clone(),
-                outcome: if decision.changed { "taken_up" } else { "held" },
-            })
+            let record = Some(held.record.id.clone());
+            Some(Shown { record, outcome: if decision.changed { "taken_up" } else { "held" } })
         });
         let verdict = match decision.action {
             Action::Rewrite(plan) if shadow.is_none() => {
+                let plan = ask.as_ref().map_or_else(|| (*plan).clone(), |ask| ask.in_plan(&plan));
                 Verdict::Rewrite(wire::apply(body, &reading.view, &plan))
             }
             Action::Refuse(finding) if shadow.is_none() => {
                 let code = refusal_code(finding.code);
                 return (Verdict::Refuse(Refusal { message: finding.what, param: None, code }), None);
             }
-            Action::Rewrite(_) | Action::Refuse(_) | Action::Forward(_) => Verdict::Forward,
+            Action::Rewrite(_) | Action::Refuse(_) | Action::Forward(_) => match &ask {
+                Some(ask) => {
+                    Verdict::Rewrite(wire::apply(body, &reading.view, &ask.in_plan(&Plan::default())))
+                }
+                None => Verdict::Forward,
+            },
         };
-        let rewritten = matches!(verdict, Verdict::Rewrite(_));
-        let exchange = decision.watch.then(|| Exchange {
-            inner: shared.clone(),
-            body: body.clone(),
-            dialect,
-            who,
-            at,
-            run,
-            arm: if shadow.is_some() { Arm::Observe } else { Arm::Rewrite },
-            shown: shown.filter(|_| rewritten),
-            watch: None,
-            held: Held::default(),
-        });
-        (verdict, exchange)
+        let shown = match &verdict {
+            Verdict::Rewrite(_) => shown.or(Some(Shown { record: None, outcome: "asked" })),
+            _ => None,
+        };
+        if !decision.watch {
+            return (verdict, None);
+        }
+        let sent = if let Verdict::Rewrite(sent) = &verdict { sent.clone() } else { body.clone() };
+        let asked = ask.and_then(|ask| ask.asked);
+        let holds = shadow.is_none()
+            && !reading.offers.is_empty()
+            && wire::can_hold(dialect)
+            && (asked.is_some() || self.policy.enforce.transfers());
+        let hold = holds.then(|| Box::new(self.terms(&reading, sent, asked)));
+        let arm = if shadow.is_some() { Arm::Observe } else { Arm::Rewrite };
+        let (inner, body) = (shared.clone(), body.clone());
+        let about = About { inner, body, dialect, who, at, run, arm, shown, headed: None };
+        (verdict, Some(Exchange::new(about, hold)))
+    }
+
+    /// How the transfer calls of this request's reply wait.
+    fn terms(&self, reading: &Reading<'_>, sent: Bytes, asked: Option<Asked>) -> held::Terms {
+        let names =
+            reading.offers.iter().map(|offer| reading.view.tools[offer.tool].name.clone().into_owned());
+        let hold = Hold { tools: names.collect(), ..self.hold.clone() };
+        held::Terms { sent, asked, hold, correction_timeout: self.correction_timeout }
+    }
+
+    /// A reply could not be read.
+    fn unread(&self) {
+        let finding = Finding::new(Code::ReplyUnreadable, "body", "nothing was learnt from it");
+        self.telemetry.finding(&finding);
     }
 
     /// Why a run's requests are left as they are, if they are.
-    fn shadow(&self, run: &Run, asked: Asked) -> Option<Passed> {
-        if asked == Asked::Observe {
+    fn shadow(&self, run: &str, wish: Wish) -> Option<Passed> {
+        if wish == Wish::Observe {
             return Some(Passed::Observed);
         }
-        self.live.shadow(&run.id).map(|shadow| match shadow {
+        self.live.shadow(run).map(|shadow| match shadow {
             Shadow::Observe => Passed::Observed,
             Shadow::ControlArm => Passed::ControlArm,
         })
@@ -289,7 +284,7 @@ impl Inner {
         reading: &Reading<'_>,
         who: &Who,
         body: &Bytes,
-        asked: Asked,
+        wish: Wish,
         at: Timestamp,
     ) -> Result<(Decision, Before), Trouble> {
         let fresh = unseen_id(reading, &who.tenant).unwrap_or_else(|| self.fresh_id());
@@ -312,7 +307,7 @@ impl Inner {
             let Some(run) = decision.run.as_mut().filter(|_| decision.changed) else {
                 return Ok((decision, before));
             };
-            let shadow = self.shadow(run, asked).is_some();
+            let shadow = self.shadow(&run.id, wish).is_some();
             if let Some(taken) = decision.hop.and_then(|hop| run.transfer_mut(hop)) {
                 taken.shadow = shadow;
             }
@@ -348,129 +343,6 @@ fn new_ways(reading: &Reading<'_>, run: &Run) -> Vec<Lookup> {
     known.map(|visible| transfer_lookup(&visible.mark)).collect()
 }
 
-impl Exchange {
-    /// The reply's head came: whether to watch the body.
-    pub(crate) fn head(&mut self, head: &mut response::Parts) -> bool {
-        if let Some(shown) = &self.shown {
-            let name = HeaderValue::from_str(&shown.record).ok();
-            head.headers.extend(name.map(|name| (HeaderName::from_static("seam-handoff"), name)));
-            head.headers.insert("seam-outcome", HeaderValue::from_static(shown.outcome));
-        }
-        if !head.status.is_success() {
-            return false;
-        }
-        self.held.headed = Some(Instant::now());
-        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
-        let kind = text(header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
-        let limit = self.inner.reply_limit;
-        let watcher = Watcher::new(self.dialect, kind.starts_with("text/event-stream"), limit);
-        self.watch = match text(header::CONTENT_ENCODING) {
-            "" | "identity" => Some(Watch::Plain(watcher)),
-            encoding => Compressed::new(encoding, watcher, limit).map(|it| Watch::Compressed(Box::new(it))),
-        };
-        if self.watch.is_none() {
-            let what = "its content encoding is not known; nothing was learnt";
-            self.inner.telemetry.finding(&Finding::new(Code::ReplyUnreadable, "content-encoding", what));
-        }
-        self.watch.is_some()
-    }
-
-    /// Bytes from upstream in; bytes for the client out, possibly none yet.
-    #[expect(clippy::unused_async, reason = "a held transfer call will be stored here before it is released")]
-    pub(crate) async fn push(&mut self, chunk: Bytes) -> Vec<Bytes> {
-        let came = chunk.len();
-        let out = match &mut self.watch {
-            Some(Watch::Plain(watcher)) => watcher.push(chunk),
-            Some(Watch::Compressed(watcher)) => watcher.push(chunk),
-            None => vec![chunk],
-        };
-        self.held.passed(came, &out);
-        out
-    }
-
-    /// Upstream ended cleanly or broke. What the reply teaches is stored before its last bytes are given
-    /// out; a transfer that could not be stored is not completed where that was chosen.
-    pub(crate) async fn finish(&mut self, clean: bool) -> Result<Vec<Bytes>, Passed> {
-        let (reply, rest) = match self.watch.take() {
-            Some(Watch::Plain(watcher)) => watcher.finish(clean),
-            Some(Watch::Compressed(watcher)) => watcher.finish(clean),
-            None => return Ok(Vec::new()),
-        };
-        let Some(reply) = reply else {
-            if clean {
-                let finding = Finding::new(Code::ReplyUnreadable, "body", "nothing was learnt from it");
-                self.inner.telemetry.finding(&finding);
-            }
-            return Ok(rest);
-        };
-        let began = Instant::now();
-        let mut unkept = None;
-        if let Err(trouble) = self.inner.runs.within_limit(self.learn(&reply)).await {
-            self.inner.telemetry.store_trouble(&trouble);
-            let must_be_kept = self.inner.on_failure == OnFailure::Closed && self.transfers(&reply);
-            unkept = must_be_kept.then(|| Passed::from(&trouble));
-        }
-        let telemetry = &self.inner.telemetry;
-        telemetry.worked(Part::ReplyEnd, began.elapsed());
-        if let Some(since) = self.held.since {
-            telemetry.held(self.held.most, since.elapsed());
-        }
-        if let Some(usage) = &reply.usage {
-            telemetry.spent(usage, if self.shown.is_some() { Brief::With } else { Brief::Without });
-        }
-        unkept.map_or(Ok(rest), Err)
-    }
-
-    /// Whether a reply calls one of the transfer tools on offer.
-    fn transfers(&self, reply: &Reply) -> bool {
-        let Ok(view) = wire::read(&self.body, self.dialect) else { return false };
-        let reading = reading(view, &self.inner.policy.naming, self.who.agent.as_deref());
-        let offered =
-            |name: &str| reading.offers.iter().any(|offer| reading.view.tools[offer.tool].name == name);
-        reply.calls.iter().any(|call| offered(&call.name))
-    }
-
-    async fn learn(&self, reply: &Reply) -> Result<(), Trouble> {
-        let Ok(view) = wire::read(&self.body, self.dialect) else { return Ok(()) };
-        let inner = &self.inner;
-        let reading = reading(view, &inner.policy.naming, self.who.agent.as_deref());
-        let tenant = &self.who.tenant;
-        let request = Hasher::new("request").bytes(&self.body).finish();
-        let _turn = inner.runs.turn(&self.run).await;
-        for _ in 0..TRIES {
-            let (run, log, versions) = inner.runs.load(tenant, &self.run).await?;
-            let run = run.unwrap_or_else(|| Run::new(self.run.clone(), reading.is_opening(), self.at));
-            let circumstances = Circumstances {
-                policy: &inner.policy,
-                now: self.at,
-                fresh_id: &self.run,
-                log: &|_| Log::default(),
-                body: std::str::from_utf8(&self.body).unwrap_or_default(),
-            };
-            let terms = Terms {
-                header: self.who.run.as_deref(),
-                request: &request,
-                asked: None,
-                held: false,
-                may_correct: false,
-                corrections: &[],
-            };
-            let learned = learn(&reading, reply, run, log, terms, circumstances);
-            let (run, log) = (&learned.run, &learned.log);
-            match inner.runs.keep(tenant, run, Some(log), versions, &learned.lookups, self.at).await {
-                Ok(()) => {
-                    let after = self.held.headed.map(|headed| headed.elapsed()).unwrap_or_default();
-                    inner.telemetry.learned(&learned, self.arm, after);
-                    return Ok(());
-                }
-                Err(StoreError::Conflict) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(StoreError::Conflict.into())
-    }
-}
-
 /// What a client is told of a refusal, in OpenAI's error shape.
 fn refusal_code(code: Code) -> &'static str {
     match code {
@@ -480,20 +352,16 @@ fn refusal_code(code: Code) -> &'static str {
     }
 }
 
-impl Held {
-    /// So much came, and this went out.
-    fn passed(&mut self, came: usize, out: &[Bytes]) {
-        let gone: usize = out.iter().map(Bytes::len).sum();
-        self.bytes = (self.bytes + came).saturating_sub(gone);
-        self.most = self.most.max(self.bytes);
-        if self.bytes == 0 {
-            self.since = None;
-        } else if gone > 0 {
-            // The oldest left; what is held now came with this chunk.
-            self.since = Some(Instant::now());
-        } else {
-            self.since.get_or_insert_with(Instant::now);
-        }
+/// The bounds of what is held of a reply.
+fn hold(config: &Config) -> Hold {
+    Hold {
+        tools: Vec::new(),
+        bytes: config.hold_bytes,
+        ms: u64::try_from(config.hold_timeout.as_millis()).unwrap_or(u64::MAX),
+        on_failure: match config.on_failure {
+            OnFailure::Open => policy::OnFailure::Open,
+            OnFailure::Closed => policy::OnFailure::Closed,
+        },
     }
 }
 
@@ -504,18 +372,18 @@ fn fresh(seed: &str, n: u64) -> String {
 
 /// What a request asks for itself, in the header `seam-mode`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Wish {
     Nothing,
     Observe,
     Off,
 }
 
-impl Asked {
-    fn of(headers: &HeaderMap) -> Asked {
+impl Wish {
+    fn of(headers: &HeaderMap) -> Wish {
         match headers.get("seam-mode").map(HeaderValue::as_bytes) {
-            Some(b"observe") => Asked::Observe,
-            Some(b"off") => Asked::Off,
-            _ => Asked::Nothing,
+            Some(b"observe") => Wish::Observe,
+            Some(b"off") => Wish::Off,
+            _ => Wish::Nothing,
         }
     }
 }

@@ -4,12 +4,14 @@
 //! [`forward`] makes the heads, [`crate::upstream`] carries them, [`reply`]
 //! brings the body back, [`error`] knows every way to fail.
 
+mod boundary;
 mod error;
 mod forward;
 mod guard;
 mod inspect;
 mod reply;
 mod request;
+mod resubmit;
 mod upgrade;
 mod watched;
 
@@ -38,6 +40,8 @@ use error::Failure;
 use guard::{Panicked, caught, caught_now};
 use inspect::{Exchange, Verdict};
 use request::{Collected, Route};
+use resubmit::Resubmit;
+use watched::{Broken, Watched};
 
 /// What every exchange shares.
 #[derive(Debug)]
@@ -94,7 +98,7 @@ impl Shell {
             forward::ask_for_upgrade(onward.headers_mut(), &protocol);
             let mut reply = self.upstream.send_upgrade(onward).await.map_err(|fault| self.blamed(fault))?;
             upgrade::join(self, client, &mut reply);
-            return Ok(self.reply(reply, None, in_flight));
+            return self.reply(reply, None, in_flight).await;
         }
         let (head, body) = request.into_parts();
         let (body, exchange) = self.inspect(&head, body).await?;
@@ -105,7 +109,8 @@ impl Shell {
         let sent = Instant::now();
         let reply = self.upstream.send(onward).await.map_err(|fault| self.blamed(fault))?;
         self.telemetry.replied(reply.status(), sent.elapsed());
-        Ok(self.reply(reply, exchange, in_flight))
+        let exchange = exchange.map(|exchange| (exchange, Resubmit::new(Arc::clone(self), head)));
+        self.reply(reply, exchange, in_flight).await
     }
 
     /// The body that goes on, and who watches the reply.
@@ -185,13 +190,14 @@ impl Shell {
         Ok(request)
     }
 
-    /// The reply as the client gets it.
-    fn reply(
+    /// The reply as the client gets it. Its head goes out at once, but for one reply: a plain one whose
+    /// transfers are still to be ruled on.
+    async fn reply(
         self: &Arc<Self>,
         reply: Response<upstream::Body>,
-        exchange: Option<Exchange>,
+        exchange: Option<(Exchange, Resubmit)>,
         in_flight: InFlight,
-    ) -> Response<Reply> {
+    ) -> Result<Response<Reply>, Failure> {
         let (mut head, body) = reply.into_parts();
         let switched = head.status == http::StatusCode::SWITCHING_PROTOCOLS;
         let protocol = head.headers.get(http::header::UPGRADE).cloned().filter(|_| switched);
@@ -202,13 +208,36 @@ impl Shell {
         // What upstream's connection attached (its own upgrade, its own version) is not the client's.
         head.extensions.clear();
         head.version = http::Version::HTTP_11;
-        let exchange = exchange.and_then(|exchange| self.watching(&mut head, exchange));
         let shell = Arc::clone(self);
-        let body = match exchange {
-            Some(exchange) => Reply::watched(shell, &head, body, exchange, in_flight),
-            None => Reply::straight(shell, &head, body, in_flight),
+        let watching = match exchange {
+            Some((exchange, again)) => self.watching(&mut head, exchange).map(|exchange| (exchange, again)),
+            None => None,
         };
-        Response::from_parts(head, body)
+        let Some((exchange, again)) = watching else {
+            let body = Reply::straight(shell, &head, body, in_flight);
+            return Ok(Response::from_parts(head, body));
+        };
+        let holds = exchange.holds();
+        let told = Arc::clone(self);
+        let mut body = Watched::new(body, exchange, again, move |panicked| told.panicked("reply", panicked));
+        if holds {
+            forward::without_length(&mut head.headers);
+            if !reply::is_event_stream(&head) {
+                let length = body.begun().await.map_err(|broken| self.broken(broken))?;
+                head.headers.extend(length.map(|length| (http::header::CONTENT_LENGTH, length.into())));
+            }
+        }
+        let body = Reply::watched(shell, &head, body, in_flight);
+        Ok(Response::from_parts(head, body))
+    }
+
+    /// What a reply that breaks off is for the client.
+    fn broken(&self, broken: Broken) -> Failure {
+        match broken {
+            Broken::Upstream(fault) => self.blamed(fault),
+            Broken::Unkept(reason) => Failure::Closed(reason),
+            Broken::Refused(refusal) => Failure::Refused(refusal),
+        }
     }
 
     /// The exchange, if it wants to watch a reply with this head.

@@ -13,8 +13,8 @@ use http_body_util::Full;
 use tracing::warn;
 
 use super::Shell;
+use super::boundary::Boundary;
 use super::error::Failure;
-use super::inspect::Exchange;
 use super::watched::{Broken, Watched};
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::{Event, InFlight};
@@ -65,17 +65,14 @@ impl Reply {
         Reply::passing(shell, head, Source::Straight(body), in_flight)
     }
 
-    /// A body that goes through `exchange`.
-    pub(crate) fn watched(
+    /// A body that goes through an exchange.
+    pub(super) fn watched(
         shell: Arc<Shell>,
         head: &response::Parts,
-        body: upstream::Body,
-        exchange: Exchange,
+        body: Watched,
         in_flight: InFlight,
     ) -> Reply {
-        let told = Arc::clone(&shell);
-        let watched = Watched::new(body, exchange, move |panicked| told.panicked("reply", panicked));
-        Reply::passing(shell, head, Source::Watched(watched), in_flight)
+        Reply::passing(shell, head, Source::Watched(body), in_flight)
     }
 
     fn passing(shell: Arc<Shell>, head: &response::Parts, source: Source, mut in_flight: InFlight) -> Reply {
@@ -102,7 +99,8 @@ fn takes_events(head: &response::Parts) -> bool {
         && !head.headers.contains_key(CONTENT_LENGTH)
 }
 
-fn is_event_stream(head: &response::Parts) -> bool {
+/// Whether a reply with this head is an event stream.
+pub(super) fn is_event_stream(head: &response::Parts) -> bool {
     let kind = head.headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     kind.len() >= 17 && kind[..17].eq_ignore_ascii_case(b"text/event-stream")
 }
@@ -162,12 +160,7 @@ impl Passing {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(broken))) => {
-                let failure = match broken {
-                    Broken::Upstream(fault) => {
-                        Failure::Upstream(self.shell.upstream.authority().to_string(), fault)
-                    }
-                    Broken::Unkept(reason) => Failure::Closed(reason),
-                };
+                let failure = self.shell.broken(broken);
                 self.fail(failure, cx)
             }
             Poll::Ready(None) => {
@@ -187,7 +180,8 @@ impl Passing {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         self.ended = true;
-        self.shell.telemetry.record(Event::ReplyBroken);
+        let refused = matches!(failure, Failure::Refused(_));
+        self.shell.telemetry.record(if refused { Event::Refused } else { Event::ReplyBroken });
         self.shell.telemetry.failed(failure.reason(), Stage::InReply);
         warn!(reason = failure.code(), blame = ?failure.blame(), "a reply broke off: {}", failure.message());
         if self.events && self.boundary.is_between_events() {
@@ -207,56 +201,5 @@ impl Source {
             Source::Straight(body) => body.is_end_stream(),
             Source::Watched(watched) => watched.is_end_stream(),
         }
-    }
-}
-
-/// The last bytes of an event stream: enough to know whether an event is open.
-#[derive(Default)]
-struct Boundary {
-    last: [u8; 4],
-    started: bool,
-}
-
-impl Boundary {
-    fn pass(&mut self, data: &[u8]) {
-        for &byte in &data[data.len().saturating_sub(4)..] {
-            self.last.rotate_left(1);
-            self.last[3] = byte;
-        }
-        self.started |= !data.is_empty();
-    }
-
-    /// An event ends with an empty line; lines end with LF, CRLF or CR.
-    fn is_between_events(&self) -> bool {
-        let [.., a, b, c] = self.last;
-        !self.started
-            || self.last == *b"\r\n\r\n"
-            || [b, c] == *b"\n\n"
-            || [b, c] == *b"\r\r"
-            || [a, b, c] == *b"\n\r\n"
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(chunks: &[&str], expected: bool) {
-        let mut boundary = Boundary::default();
-        for chunk in chunks {
-            boundary.pass(chunk.as_bytes());
-        }
-        assert_eq!(boundary.is_between_events(), expected, "{chunks:?}");
-    }
-
-    #[test]
-    fn an_event_is_over_after_an_empty_line_wherever_the_stream_is_cut() {
-        check(&[], true);
-        check(&["data: 1\n\n"], true);
-        check(&["data: 1\r\n", "\r", "\n"], true);
-        check(&["data: 1\r\r"], true);
-        check(&["data: 1\n"], false);
-        check(&["data: 1\r\n"], false);
-        check(&["data: 1\n\ndata"], false);
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::handoff::transcript::BYTES_A_TOKEN;
 use crate::engine::learn::Learned;
 use crate::engine::record::{Record, State};
 use crate::engine::reply::Usage;
+use crate::engine::ruling::Ruling;
 use crate::runs::Trouble;
 
 /// Bytes of a name in a log line: a client chooses what its agents are called.
@@ -89,21 +90,62 @@ impl Telemetry {
     /// An exchange was learnt from. `after`: since the reply's head.
     pub fn learned(&self, learned: &Learned, arm: Arm, after: Duration) {
         learned.findings.iter().for_each(|finding| self.finding(finding));
+        self.ruled(learned);
         let mut broken: Vec<Rule> = learned.findings.iter().filter_map(broken_rule).collect();
         for transfer in learned.run.transfers.iter().filter(|t| learned.transfers.contains(&t.record.hop)) {
             let record = &transfer.record;
             record.findings.iter().for_each(|finding| self.finding(finding));
             broken.extend(record.findings.iter().filter_map(broken_rule));
             self.metrics.transfers.one((State::Pending, record.origin, arm));
-            let tokens = record.call.arguments.len().div_ceil(BYTES_A_TOKEN);
+            let written = transfer.generated.as_ref().unwrap_or(&record.call.arguments);
+            let tokens = written.len().div_ceil(BYTES_A_TOKEN);
             self.metrics.contract_tokens.measure((record.origin,), tokens as u64);
             self.metrics.contract_seconds.time((record.origin,), after);
             info!(id = record.id, to = name(&record.to_agent), facts = record.facts.len(), "transfer seen");
+        }
+        for transfer in learned.run.transfers.iter().filter(|t| learned.refused.contains(&t.record.hop)) {
+            transfer.record.findings.iter().for_each(|finding| self.finding(finding));
+            broken.extend(transfer.record.findings.iter().filter_map(broken_rule));
+            self.metrics.transfers.one((State::Refused, transfer.record.origin, arm));
         }
         for rule in Rule::ALL.iter().filter(|rule| broken.contains(rule)) {
             self.metrics.would_refuse.one((*rule,));
         }
         self.metrics.brief_values.add((Value::Used,), learned.values_used);
+    }
+
+    /// A sender was asked for the contract.
+    pub fn asked(&self) {
+        self.metrics.asked.one(());
+    }
+
+    /// An upstream reported what the answer to a correction cost.
+    pub fn correction_cost(&self, usage: &Usage) {
+        let tokens = &self.metrics.correction_tokens;
+        tokens.add((Spent::Input,), usage.input);
+        tokens.add((Spent::CacheRead,), usage.cached);
+        tokens.add((Spent::CacheWrite,), usage.cache_write);
+        tokens.add((Spent::Output,), usage.output);
+    }
+
+    /// What was ruled about a reply's transfers.
+    fn ruled(&self, learned: &Learned) {
+        let metrics = &self.metrics;
+        let mut broken: Vec<Rule> = learned.faults.iter().filter_map(broken_rule).collect();
+        broken.sort_by_key(|rule| rule.name());
+        broken.dedup();
+        for rule in broken {
+            match learned.ruling {
+                Ruling::Correct(_) => metrics.corrections.one((rule,)),
+                Ruling::Redirect { .. } => metrics.redirects.one((rule,)),
+                Ruling::Refuse(_) => metrics.refusals.one((rule,)),
+                Ruling::Release => {}
+            }
+        }
+        if learned.ruling != Ruling::Release {
+            let codes: Vec<&str> = learned.faults.iter().map(|fault| fault.code.name()).collect();
+            info!(run = learned.run.id, ruling = learned.ruling.name(), ?codes, "transfer kept back");
+        }
     }
 
     /// An upstream reported what a reply cost.

@@ -300,10 +300,25 @@ metrics! {
         ["field"],
         "Filler that senders wrote, by field of the contract.",
     ),
+    asked: Counter<()> = Counter::new(
+        "seam_asked_total",
+        [],
+        "Requests whose agents were asked for the contract, or got their own arguments back.",
+    ),
     corrections: Counter<(Rule,)> = Counter::new(
         "seam_corrections_total",
         ["rule"],
         "Senders that were asked once more, by the rule that the handoff broke.",
+    ),
+    correction_tokens: Counter<(Spent,)> = Counter::new(
+        "seam_correction_tokens_total",
+        ["kind"],
+        "Tokens that the upstream reports for asking senders once more.",
+    ),
+    redirects: Counter<(Rule,)> = Counter::new(
+        "seam_redirects_total",
+        ["rule"],
+        "Transfers that went to a terminal destination instead, by the rule that was broken.",
     ),
     refusals: Counter<(Rule,)> = Counter::new(
         "seam_refusals_total",

@@ -46,6 +46,10 @@ closed! {
         StoreFailed = "store_failed",
         /// Its run stands in the store in a form that this build must not touch.
         RunUnreadable = "run_unreadable",
+        /// Its reply could not be read, or not written again, so that nothing could be taken out of it.
+        ReplyUnreadable = "reply_unreadable",
+        /// A transfer call of its reply could not be held to its end (`SEAM_HOLD_TIMEOUT`, `SEAM_HOLD_BYTES`).
+        HoldLimit = "hold_limit",
         /// The engine panicked: a bug.
         Panicked = "panicked",
     }

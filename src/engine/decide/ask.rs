@@ -5,9 +5,9 @@ use super::{Circumstances, Decision};
 use crate::engine::custody::agent::Recognised;
 use crate::engine::custody::run::{Run, Transfer};
 use crate::engine::handoff::inject::{self, Asked};
-use crate::engine::policy::{Contract, Mode};
+use crate::engine::policy::Contract;
 use crate::engine::read::{Reading, Visible};
-use crate::engine::view::{Arguments, Keep, Tool};
+use crate::engine::view::{Arguments, Keep, Plan, Tool};
 use crate::engine::wire;
 
 /// What is asked of a request's agent.
@@ -19,11 +19,19 @@ pub struct Ask {
     pub arguments: Vec<Arguments>,
 }
 
+impl Ask {
+    /// The plan with what is asked in it.
+    pub fn in_plan(&self, plan: &Plan) -> Plan {
+        let tools = self.asked.iter().flat_map(|asked| &asked.tools);
+        let parameters = tools.map(|tool| (tool.tool, tool.parameters.clone())).collect();
+        Plan { parameters, arguments: self.arguments.clone(), ..plan.clone() }
+    }
+}
+
 /// What to ask with this decision; none where nothing is to be asked.
 pub(super) fn ask(reading: &Reading<'_>, decision: &Decision, at: Circumstances<'_>) -> Option<Ask> {
     let policy = at.policy;
     let may = policy.contract >= Contract::Inject
-        && policy.mode == Mode::Rewrite
         && decision.watch
         && !reading.offers.is_empty()
         && wire::can_hold(reading.view.dialect);

@@ -1,191 +1,13 @@
 //! Conversations through the inspector: whose request gets a brief, and whose does not.
 
+mod desk;
 mod dialects;
+mod held;
 
 use serde_json::{Value, json};
 
 use super::*;
-
-/// A deployment with its store; what a client sends goes in, what upstream gets comes out.
-struct Desk {
-    inspector: Inspector,
-    store: Store,
-    clock: Clock,
-}
-
-impl Desk {
-    fn new() -> Desk {
-        Desk::with(&[])
-    }
-
-    fn with(settings: &[(&str, &str)]) -> Desk {
-        let mut all = vec![("SEAM_UPSTREAM".to_owned(), "http://127.0.0.1:1/v1".to_owned())];
-        all.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let config = Config::read(&all).expect("good settings");
-        let clock = Clock::manual(Timestamp(1_790_000_000_000));
-        let store = Store::memory(64 << 20, clock.clone());
-        let policy = crate::app::policy(&config);
-        let telemetry = Arc::new(Telemetry::default());
-        let inspector =
-            Inspector::new(&config, policy, store.clone(), clock.clone(), "seed".into(), telemetry);
-        Desk { inspector, store, clock }
-    }
-
-    /// The records of every run that the store holds for this credential's tenant.
-    async fn records(&self, ids: &[&str]) -> Vec<crate::engine::record::Record> {
-        let who = self.inspector.inner.who(&head("Bearer one").headers);
-        let mut records = Vec::new();
-        for id in ids {
-            if let (Some(run), ..) = self.inspector.inner.runs.load(&who.tenant, id).await.expect("a store") {
-                records.extend(run.transfers.into_iter().map(|transfer| transfer.record));
-            }
-        }
-        records
-    }
-
-    /// The code with which a request is refused, if it is.
-    async fn verdict(&self, body: &Value) -> Option<&'static str> {
-        self.clock.advance_ms(1_000);
-        match self.inspector.request(&head("Bearer one"), &Bytes::from(body.to_string())).await.0 {
-            Verdict::Refuse(refusal) => Some(refusal.code),
-            Verdict::Forward | Verdict::Rewrite(_) | Verdict::Untouched(_) => None,
-        }
-    }
-
-    /// Sends a request and gives what upstream gets; upstream answers with `reply`.
-    async fn send(&self, body: &Value, reply: &Value) -> Value {
-        self.send_as("Bearer one", body, reply).await
-    }
-
-    async fn send_as(&self, credential: &str, body: &Value, reply: &Value) -> Value {
-        self.exchange(&head(credential), body, ("application/json", &reply_body(reply))).await
-    }
-
-    /// Sends a request and gives what upstream gets; upstream answers with a body of this type.
-    async fn exchange(&self, head: &request::Parts, body: &Value, (kind, whole): (&str, &[u8])) -> Value {
-        self.clock.advance_ms(1_000);
-        let bytes = Bytes::from(body.to_string());
-        let (verdict, exchange) = self.inspector.request(head, &bytes).await;
-        if let Some(mut exchange) = exchange {
-            let mut answer = http::Response::builder()
-                .header("content-type", kind)
-                .body(())
-                .expect("a head")
-                .into_parts()
-                .0;
-            let mut got = Vec::new();
-            if exchange.head(&mut answer) {
-                for part in whole.chunks(7) {
-                    got.extend(exchange.push(Bytes::copy_from_slice(part)).await);
-                }
-                got.extend(exchange.finish(true).await.expect("it is kept"));
-                assert_eq!(got.concat(), whole, "the reply passes byte for byte");
-            }
-        }
-        match verdict {
-            Verdict::Rewrite(bytes) => serde_json::from_slice(&bytes).expect("JSON"),
-            _ => body.clone(),
-        }
-    }
-}
-
-fn head(credential: &str) -> request::Parts {
-    head_to("chat/completions", credential)
-}
-
-fn head_to(route: &str, credential: &str) -> request::Parts {
-    let request = http::Request::post(format!("http://seam/v1/{route}")).header("authorization", credential);
-    request.body(()).expect("a head").into_parts().0
-}
-
-fn reply_body(message: &Value) -> Vec<u8> {
-    let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
-    json!({
-        "id": "chatcmpl-1", "object": "chat.completion", "model": "m",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    })
-    .to_string()
-    .into_bytes()
-}
-
-fn system(text: &str) -> Value {
-    json!({"role": "system", "content": text})
-}
-
-fn user(text: &str) -> Value {
-    json!({"role": "user", "content": text})
-}
-
-fn says(text: &str) -> Value {
-    json!({"role": "assistant", "content": text})
-}
-
-fn calls(id: &str, name: &str, arguments: &Value) -> Value {
-    json!({"role": "assistant", "content": null, "tool_calls": [
-        {"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}]})
-}
-
-fn result(id: &str, text: &str) -> Value {
-    json!({"role": "tool", "tool_call_id": id, "content": text})
-}
-
-fn tool(name: &str, properties: &[&str]) -> Value {
-    let properties: serde_json::Map<String, Value> =
-        properties.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
-    json!({"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties}}})
-}
-
-fn request(messages: &[Value], tools: &[Value]) -> Value {
-    json!({"model": "m", "messages": messages, "tools": tools})
-}
-
-const DESK: &str = "You are the intake desk of a garage.";
-const WORKSHOP: &str = "You are the workshop agent of a garage.";
-const FOUND: &str = r#"{"booking":"bk_4471","plate":"KA 17 XR","status":"confirmed","quote":"318.40"}"#;
-
-fn desk_tools() -> Vec<Value> {
-    vec![tool("find_booking", &["plate"]), tool("transfer_to_workshop", &[])]
-}
-
-fn workshop_tools() -> Vec<Value> {
-    vec![tool("open_job", &["booking"]), tool("transfer_to_intake_desk", &[])]
-}
-
-fn opening() -> Value {
-    user("My brakes squeal, plate KA 17 XR. Never call me before noon.")
-}
-
-/// The conversation up to the transfer, as a client with the full history has it.
-fn before_transfer() -> Vec<Value> {
-    vec![opening(), calls("c1", "find_booking", &json!({"plate": "KA 17 XR"})), result("c1", FOUND)]
-}
-
-fn transfer_pair() -> [Value; 2] {
-    [calls("c2", "transfer_to_workshop", &json!({})), result("c2", r#"{"assistant": "workshop"}"#)]
-}
-
-/// Plays the sender's two requests, the second of which transfers.
-async fn play_sender(desk: &Desk, instructions: &str) {
-    let list = before_transfer();
-    let first = [&[system(instructions)][..], &list[..1]].concat();
-    let sent = request(&first, &desk_tools());
-    assert_eq!(desk.send(&sent, &list[1]).await, sent, "the sender's request is untouched");
-    let second = [&[system(instructions)][..], &list].concat();
-    let sent = request(&second, &desk_tools());
-    assert_eq!(desk.send(&sent, &transfer_pair()[0]).await, sent, "the sender's request is untouched");
-}
-
-fn brief_of(body: &Value) -> Option<String> {
-    let slot = body["messages"][0]["content"].as_str()?;
-    slot.find("[Seam handoff ").map(|at| slot[at..].to_owned())
-}
-
-fn has_brief(got: &Value, instructions: &str) -> String {
-    let slot = got["messages"][0]["content"].as_str().expect("a system message first");
-    assert!(slot.starts_with(instructions), "its own instructions come first: {slot}");
-    brief_of(got).unwrap_or_else(|| panic!("no brief in {slot}"))
-}
+use desk::*;
 
 #[tokio::test]
 async fn a_visible_transfer_gives_its_receiver_a_brief_and_the_same_bytes_on_every_turn() {
@@ -506,24 +328,23 @@ async fn play_cut(cuts: &[usize]) -> (Vec<u8>, Value) {
     let list = before_transfer();
     desk.send(&request(&[&[system(DESK)][..], &list[..1]].concat(), &desk_tools()), &list[1]).await;
     let sent = request(&[&[system(DESK)][..], &list].concat(), &desk_tools());
-    let (_, exchange) = desk.inspector.request(&head("Bearer one"), &Bytes::from(sent.to_string())).await;
-    let mut exchange = exchange.expect("a reply to watch");
-    let answer = http::Response::builder().header("content-type", "text/event-stream").body(());
-    assert!(exchange.head(&mut answer.expect("a head").into_parts().0));
-    let whole = streamed_transfer();
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % whole.len()).chain([0, whole.len()]).collect();
-    cuts.sort_unstable();
-    let mut got = Vec::new();
-    for pair in cuts.windows(2) {
-        got.extend(exchange.push(Bytes::copy_from_slice(&whole[pair[0]..pair[1]])).await);
-    }
-    got.extend(exchange.finish(true).await.expect("it is kept"));
+    let answer = Answer {
+        kind: "text/event-stream".into(),
+        parts: cut_at(&streamed_transfer(), cuts),
+        ..Answer::default()
+    };
+    let got = desk.play(&head("Bearer one"), &sent, vec![answer]).await;
     let receiver = request(&[system(WORKSHOP), opening()], &workshop_tools());
-    (got.concat(), desk.send(&receiver, &says("x")).await)
+    (got.reply, desk.send(&receiver, &says("x")).await)
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
+        .block_on(future)
 }
 
 proptest::proptest! {

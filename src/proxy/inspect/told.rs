@@ -32,6 +32,17 @@ impl Before {
     }
 }
 
+/// What becomes of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// It is carried out.
+    Kept,
+    /// It is, and the agent is asked for something beside it.
+    Asked,
+    /// It is not: the request goes up as it came, for this reason.
+    Shadow(Passed),
+}
+
 impl Inner {
     /// A request went up as it came, before anything was decided about it.
     pub(super) fn tell_undecided(&self, headers: &HeaderMap, reading: Option<&Reading<'_>>, reason: Passed) {
@@ -43,17 +54,18 @@ impl Inner {
         self.telemetry.passages.remember(passage);
     }
 
-    /// A request was decided. `shadow`: why it goes up as it came although it is a receiver's.
+    /// A request was decided.
     pub(super) fn tell_decision(
         &self,
         decision: &Decision,
         before: &Before,
         reading: &Reading<'_>,
         headers: &HeaderMap,
-        shadow: Option<Passed>,
+        course: Course,
         at: Timestamp,
     ) {
         let telemetry = &self.telemetry;
+        let shadow = if let Course::Shadow(reason) = course { Some(reason) } else { None };
         decision.findings.iter().for_each(|finding| telemetry.finding(finding));
         telemetry.refusable(&decision.findings);
         let arm = if shadow.is_some() { Arm::Observe } else { Arm::Rewrite };
@@ -70,7 +82,11 @@ impl Inner {
                 telemetry.moved(record, arm);
             }
         }
+        if course == Course::Asked {
+            telemetry.asked();
+        }
         let reason = match (&decision.action, shadow) {
+            (Action::Forward(_), _) if course == Course::Asked => return,
             (Action::Forward(pass), _) => Passed::from(*pass),
             (Action::Refuse(finding), None) => return telemetry.refused(finding),
             (Action::Rewrite(_) | Action::Refuse(_), Some(reason)) => reason,

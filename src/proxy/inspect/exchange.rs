@@ -1,0 +1,342 @@
+//! The reply of an inspected exchange: watched as it passes, and learnt from
+//! before its last bytes leave.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, header, response};
+
+use super::held::Held;
+use super::{Inner, TRIES, Who};
+use crate::config::OnFailure;
+use crate::engine::compressed::Compressed;
+use crate::engine::custody::log::Log;
+use crate::engine::custody::run::Run;
+use crate::engine::decide::Circumstances;
+use crate::engine::event::{Code, Finding};
+use crate::engine::hash::Hasher;
+use crate::engine::learn::{Learned, Terms, learn};
+use crate::engine::read::{Reading, reading};
+use crate::engine::reply::Reply;
+use crate::engine::time::Timestamp;
+use crate::engine::view::Dialect;
+use crate::engine::watch::Watcher;
+use crate::engine::wire;
+use crate::proxy::watched::{self, Broken, Step};
+use crate::runs::Trouble;
+use crate::store::StoreError;
+use crate::telemetry::Passed;
+use crate::telemetry::metrics::{Arm, Brief, Part};
+
+/// One inspected exchange whose reply teaches something; lives until the reply ended.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(super) about: About,
+    /// How its transfer calls wait, if they do; from the reply's head on that is in `watch`.
+    pub(super) hold: Option<Box<super::held::Terms>>,
+    watch: Option<Watch>,
+    waited: Waited,
+}
+
+/// What is known of an exchange before its reply.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) inner: Arc<Inner>,
+    /// The request as the client sent it.
+    pub(super) body: Bytes,
+    pub(super) dialect: Dialect,
+    pub(super) who: Who,
+    pub(super) at: Timestamp,
+    pub(super) run: String,
+    pub(super) arm: Arm,
+    /// What the client reads in the reply's head, if the request was changed.
+    pub(super) shown: Option<Shown>,
+    /// When the reply's head came.
+    pub(super) headed: Option<Instant>,
+}
+
+/// How the reply is read.
+#[derive(Debug)]
+enum Watch {
+    Plain(Watcher),
+    Compressed(Box<Compressed>),
+    Held(Box<Held>),
+}
+
+/// How much of a reply waited, and since when.
+#[derive(Debug, Default)]
+struct Waited {
+    since: Option<Instant>,
+    bytes: usize,
+    most: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// The record whose brief the agent reads; none where it is only asked.
+    pub(super) record: Option<String>,
+    pub(super) outcome: &'static str,
+}
+
+impl Exchange {
+    pub(super) fn new(about: About, hold: Option<Box<super::held::Terms>>) -> Exchange {
+        Exchange { about, hold, watch: None, waited: Waited::default() }
+    }
+
+    /// Whether transfer calls of its reply wait, so that other bytes may leave than came.
+    pub(crate) fn holds(&self) -> bool {
+        self.hold.is_some() || matches!(self.watch, Some(Watch::Held(_)))
+    }
+
+    /// The reply's head came: whether to watch the body.
+    pub(crate) fn head(&mut self, head: &mut response::Parts) -> bool {
+        if let Some(shown) = &self.about.shown {
+            let name = shown.record.as_deref().and_then(|record| HeaderValue::from_str(record).ok());
+            head.headers.extend(name.map(|name| (HeaderName::from_static("seam-handoff"), name)));
+            head.headers.insert("seam-outcome", HeaderValue::from_static(shown.outcome));
+        }
+        let hold = self.hold.take();
+        if !head.status.is_success() {
+            return false;
+        }
+        self.about.headed = Some(Instant::now());
+        let kind = Kind::of(head);
+        let limit = self.about.inner.reply_limit;
+        let dialect = self.about.dialect;
+        if let Some(terms) = hold {
+            self.watch = Held::new(*terms, &kind, dialect, limit).map(|held| Watch::Held(Box::new(held)));
+        }
+        if self.watch.is_none() {
+            let watcher = Watcher::new(dialect, kind.streamed, limit);
+            self.watch = match kind.encoding.as_deref() {
+                None => Some(Watch::Plain(watcher)),
+                Some(encoding) => {
+                    Compressed::new(encoding, watcher, limit).map(|it| Watch::Compressed(Box::new(it)))
+                }
+            };
+        }
+        if self.watch.is_none() {
+            let what = "its content encoding is not known; nothing was learnt";
+            self.about.inner.telemetry.finding(&Finding::new(
+                Code::ReplyUnreadable,
+                "content-encoding",
+                what,
+            ));
+        }
+        self.watch.is_some()
+    }
+
+    /// What is told of the reply once it has ended.
+    fn tell(&self, reply: &Reply, began: Instant) {
+        let telemetry = &self.about.inner.telemetry;
+        telemetry.worked(Part::ReplyEnd, began.elapsed());
+        if let Some(since) = self.waited.since {
+            telemetry.held(self.waited.most, since.elapsed());
+        }
+        if let Some(usage) = &reply.usage {
+            telemetry.spent(usage, if self.about.is_briefed() { Brief::With } else { Brief::Without });
+        }
+    }
+}
+
+impl watched::Watch for Exchange {
+    /// Bytes from upstream in; bytes for the client out, possibly none yet.
+    async fn push(&mut self, chunk: Bytes) -> Step {
+        let came = chunk.len();
+        let step = match &mut self.watch {
+            Some(Watch::Plain(watcher)) => Step::Emit(watcher.push(chunk)),
+            Some(Watch::Compressed(watcher)) => Step::Emit(watcher.push(chunk)),
+            Some(Watch::Held(held)) => held.push(&self.about, chunk),
+            None => Step::Emit(vec![chunk]),
+        };
+        if let Step::Emit(out) = &step {
+            self.waited.passed(came, out);
+        }
+        step
+    }
+
+    /// Upstream ended cleanly or broke. What the reply teaches is stored before its last bytes are given
+    /// out; a transfer that could not be stored is not completed where that was chosen.
+    async fn finish(&mut self, clean: bool) -> Step {
+        let began = Instant::now();
+        let (reply, rest) = match self.watch.take() {
+            Some(Watch::Plain(watcher)) => watcher.finish(clean),
+            Some(Watch::Compressed(watcher)) => watcher.finish(clean),
+            Some(Watch::Held(mut held)) => {
+                let (reply, step) = held.finish(&self.about, clean).await;
+                if let Some(reply) = reply {
+                    self.tell(&reply, began);
+                }
+                self.watch = Some(Watch::Held(held));
+                return step;
+            }
+            None => return Step::End(Vec::new()),
+        };
+        let about = &self.about;
+        let Some(reply) = reply else {
+            if clean {
+                about.inner.unread();
+            }
+            return Step::End(rest);
+        };
+        let learned = about.learn(&reply, Asks::default()).await;
+        let unkept = learned.err().filter(|_| about.must_keep(&reply));
+        self.tell(&reply, began);
+        unkept.map_or(Step::End(rest), |trouble| Step::Break(Broken::Unkept(Passed::from(&trouble))))
+    }
+
+    fn deadline(&self) -> Option<tokio::time::Instant> {
+        match &self.watch {
+            Some(Watch::Held(held)) => held.deadline(),
+            _ => None,
+        }
+    }
+
+    async fn expire(&mut self) -> Step {
+        match &mut self.watch {
+            Some(Watch::Held(held)) => held.expire(&self.about).await,
+            _ => Step::Emit(Vec::new()),
+        }
+    }
+
+    async fn again(&mut self, head: Option<&response::Parts>) -> Step {
+        match &mut self.watch {
+            Some(Watch::Held(held)) => held.again(&self.about, head).await,
+            _ => Step::End(Vec::new()),
+        }
+    }
+
+    fn is_transparent(&self) -> bool {
+        !self.holds()
+    }
+}
+
+/// What a reply is learnt from beside itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asks<'a> {
+    /// See [`Terms`].
+    pub(super) asked: Option<&'a crate::engine::handoff::inject::Asked>,
+    pub(super) held: bool,
+    pub(super) may_correct: bool,
+    pub(super) corrections: &'a [crate::engine::record::Correction],
+}
+
+impl About {
+    fn is_briefed(&self) -> bool {
+        self.shown.as_ref().is_some_and(|shown| shown.record.is_some())
+    }
+
+    /// The request, read again: what it says is not kept while the reply comes.
+    pub(super) fn reading(&self) -> Option<Reading<'_>> {
+        let view = wire::read(&self.body, self.dialect).ok()?;
+        Some(reading(view, &self.inner.policy.naming, self.who.agent.as_deref()))
+    }
+
+    /// Whether a reply must not be completed where it could not be kept: it calls one of the transfer tools on
+    /// offer, and failing was chosen.
+    pub(super) fn must_keep(&self, reply: &Reply) -> bool {
+        self.inner.on_failure == OnFailure::Closed
+            && self
+                .reading()
+                .is_some_and(|reading| reply.calls.iter().any(|call| reading.offers_tool(&call.name)))
+    }
+
+    /// Learns from a reply, and stores what it taught.
+    pub(super) async fn learn(&self, reply: &Reply, asks: Asks<'_>) -> Result<Learned, Trouble> {
+        let learned = self.inner.runs.within_limit(self.learn_and_keep(reply, asks)).await;
+        if let Err(trouble) = &learned {
+            self.inner.telemetry.store_trouble(trouble);
+        }
+        learned
+    }
+
+    async fn learn_and_keep(&self, reply: &Reply, asks: Asks<'_>) -> Result<Learned, Trouble> {
+        let inner = &self.inner;
+        let Some(reading) = self.reading() else { return Err(StoreError::Conflict.into()) };
+        let tenant = &self.who.tenant;
+        let _turn = inner.runs.turn(&self.run).await;
+        for _ in 0..TRIES {
+            let (run, log, versions) = inner.runs.load(tenant, &self.run).await?;
+            let learned = self.learned(&reading, reply, run, log, asks);
+            let (run, log) = (&learned.run, &learned.log);
+            match inner.runs.keep(tenant, run, Some(log), versions, &learned.lookups, self.at).await {
+                Ok(()) => {
+                    let after = self.headed.map(|headed| headed.elapsed()).unwrap_or_default();
+                    inner.telemetry.learned(&learned, self.arm, after);
+                    return Ok(learned);
+                }
+                Err(StoreError::Conflict) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Conflict.into())
+    }
+
+    /// What a reply teaches a run, which is a new one where none is given.
+    pub(super) fn learned(
+        &self,
+        reading: &Reading<'_>,
+        reply: &Reply,
+        run: Option<Run>,
+        log: Log,
+        asks: Asks<'_>,
+    ) -> Learned {
+        let run = run.unwrap_or_else(|| Run::new(self.run.clone(), reading.is_opening(), self.at));
+        let circumstances = Circumstances {
+            policy: &self.inner.policy,
+            now: self.at,
+            fresh_id: &self.run,
+            log: &|_| Log::default(),
+            body: std::str::from_utf8(&self.body).unwrap_or_default(),
+        };
+        let request = Hasher::new("request").bytes(&self.body).finish();
+        let terms = Terms {
+            header: self.who.run.as_deref(),
+            request: &request,
+            asked: asks.asked,
+            held: asks.held,
+            may_correct: asks.may_correct,
+            corrections: asks.corrections,
+        };
+        learn(reading, reply, run, log, terms, circumstances)
+    }
+}
+
+/// How a reply's body is written.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// Whether it is an event stream.
+    pub(super) streamed: bool,
+    /// Its content encoding; none where it can be read as it is.
+    pub(super) encoding: Option<String>,
+}
+
+impl Kind {
+    pub(super) fn of(head: &response::Parts) -> Kind {
+        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let kind = text(header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
+        let encoding = text(header::CONTENT_ENCODING);
+        Kind {
+            streamed: kind.starts_with("text/event-stream"),
+            encoding: (!matches!(encoding, "" | "identity")).then(|| encoding.to_owned()),
+        }
+    }
+}
+
+impl Waited {
+    /// So much came, and this went out.
+    fn passed(&mut self, came: usize, out: &[Bytes]) {
+        let gone: usize = out.iter().map(Bytes::len).sum();
+        self.bytes = (self.bytes + came).saturating_sub(gone);
+        self.most = self.most.max(self.bytes);
+        if self.bytes == 0 {
+            self.since = None;
+        } else if gone > 0 {
+            // The oldest left; what is held now came with this chunk.
+            self.since = Some(Instant::now());
+        } else {
+            self.since.get_or_insert_with(Instant::now);
+        }
+    }
+}
