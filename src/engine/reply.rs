@@ -119,6 +119,8 @@ pub enum Seen {
     CallOpened(usize),
     /// More of a call. A call whose name has not come yet also shows as this.
     CallFragment(usize),
+    /// More of a call that has not been opened; it may still come whole.
+    Stray,
     /// The end of the reply: why the model stopped, or the mark that nothing follows. May come twice.
     End,
     /// What was spent.

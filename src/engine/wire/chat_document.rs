@@ -6,6 +6,7 @@ use super::chat_edit::called_with;
 use super::edit::{Piece, elements, members, rebuild};
 use super::json::{Cursor, Kind, quote};
 use super::object::{has_member, member, with_member, without_member};
+use super::reply_parts::{summed, usage_of};
 use super::waiting::Earlier;
 use crate::engine::view::Span;
 
@@ -92,19 +93,6 @@ pub(super) fn edit(document: &str, edit: &Edit<'_>) -> Option<Edited> {
     Some(Edited::Document(whole))
 }
 
-/// The `usage` of a document, as text; none where it says none.
-pub(super) fn usage(document: &str) -> Option<&str> {
-    member(document, "usage").filter(|usage| usage.starts_with('{'))
-}
-
-/// The `usage` of a document with that of those before it; none where none is told.
-pub(super) fn usage_with(document: &str, before: Option<&str>) -> Option<String> {
-    match (before, usage(document)) {
-        (Some(first), Some(second)) => summed(first, second),
-        (first, second) => second.or(first).map(str::to_owned),
-    }
-}
-
 /// The calls or fragments of the first choice, in the document's order: each element, and whether it is the
 /// one call of the legacy form.
 pub(super) fn calls(document: &str) -> Option<Vec<(&str, bool)>> {
@@ -129,27 +117,12 @@ pub(super) fn first_said(document: &str) -> Option<&str> {
     said(&choices[span]).map(|(_, said)| said)
 }
 
-/// The counts of two usages, one added to the other where both have it.
-pub(super) fn summed(first: &str, second: &str) -> Option<String> {
-    let mut out = second.to_owned();
-    for name in members(second).ok()?.iter().map(|own| own.key.name.clone()) {
-        let (Some(a), Some(b)) = (member(first, &name), member(second, &name)) else { continue };
-        let sum = match (a.parse::<u64>(), b.parse::<u64>()) {
-            (Ok(a), Ok(b)) => a.saturating_add(b).to_string(),
-            _ if a.starts_with('{') && b.starts_with('{') => summed(a, b)?,
-            _ => continue,
-        };
-        out = with_member(&out, &name, &sum)?;
-    }
-    Some(out)
-}
-
 fn retouch(document: String, earlier: &Earlier) -> Option<String> {
     let mut whole = document;
     if !earlier.id.is_empty() && member(&whole, "id").is_some_and(|id| id.starts_with('"')) {
         whole = with_member(&whole, "id", &quoted(&earlier.id)?)?;
     }
-    if let Some((first, second)) = earlier.usage.as_deref().zip(usage(&whole)) {
+    if let Some((first, second)) = earlier.usage.as_deref().zip(usage_of(&whole)) {
         let sum = summed(first, second)?;
         whole = with_member(&whole, "usage", &sum)?;
     }
@@ -480,6 +453,7 @@ mod tests {
             began: true,
             spoke: true,
             usage: Some(r#"{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":3},"x":1}"#.into()),
+            ..Earlier::default()
         };
         let check = |document: &str, expected: Option<&str>| {
             let got = edit(document, &Edit { earlier: Some(&earlier), ..Edit::default() });

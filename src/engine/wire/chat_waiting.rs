@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::chat_document::{Change, Edit, Edited, Place, calls, changed, edit, first_said, summed, usage};
+use super::chat_document::{Change, Edit, Edited, Place, calls, changed, edit, first_said};
 use super::object::{member, with_member, without_member};
+use super::reply_parts::{summed, usage_of};
 use super::sse::{Event, with_data};
 use super::waiting::Earlier;
 use crate::engine::reply::{Fate, Reply, Seen};
@@ -164,6 +165,7 @@ impl Waiting {
             began: before.began || self.began,
             spoke: before.spoke || self.spoke,
             usage,
+            ..Earlier::default()
         }
     }
 
@@ -212,7 +214,7 @@ impl Waiting {
     fn note(&mut self, event: &Event, seen: &[Seen]) {
         let Some(document) = text(event) else { return };
         if seen.contains(&Seen::Usage) {
-            self.usage = usage(document).map(str::to_owned).or(self.usage.take());
+            self.usage = usage_of(document).map(str::to_owned).or(self.usage.take());
         }
         if memchr::memmem::find(document.as_bytes(), b"reasoning").is_none() {
             return;

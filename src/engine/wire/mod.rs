@@ -17,10 +17,13 @@ pub mod object;
 mod reply_parts;
 mod request_parts;
 mod responses;
+mod responses_document;
 mod responses_edit;
 mod responses_item;
 mod responses_reply;
+mod responses_resubmit;
 mod responses_stream;
+mod responses_waiting;
 mod resubmit;
 pub mod sse;
 mod tools;
@@ -29,7 +32,7 @@ mod waiting;
 use bytes::Bytes;
 
 pub use nested::{NestedCall, nested_calls};
-pub use resubmit::{message_of, resubmission};
+pub use resubmit::{can_ask_again, message_of, resubmission};
 pub use tools::takes_parameters;
 pub use waiting::{Earlier, Waiting, can_hold};
 
@@ -137,8 +140,8 @@ pub fn read_reply(body: &[u8], dialect: Dialect) -> Result<Reply, Unreadable> {
 /// The `usage` of a plain reply, as JSON, with that of those before it; none where none is told.
 pub fn usage_with(body: &[u8], dialect: Dialect, before: Option<&str>) -> Option<String> {
     match dialect {
-        Dialect::Chat => chat_document::usage_with(utf8(body).unwrap_or_default(), before),
-        Dialect::Responses => None,
+        // Both have it in the same place.
+        Dialect::Chat | Dialect::Responses => reply_parts::usage_with(utf8(body).unwrap_or_default(), before),
     }
 }
 
@@ -151,10 +154,12 @@ pub fn edit_reply(
     earlier: &Earlier,
     fate: impl Fn(usize) -> Fate,
 ) -> Option<Bytes> {
-    match dialect {
-        Dialect::Chat => chat_waiting::edit_whole(utf8(body).ok()?, reply, earlier, fate).map(Bytes::from),
-        Dialect::Responses => None,
-    }
+    let body = utf8(body).ok()?;
+    let edited = match dialect {
+        Dialect::Chat => chat_waiting::edit_whole(body, reply, earlier, fate),
+        Dialect::Responses => responses_waiting::edit_whole(body, reply, earlier, fate),
+    };
+    edited.map(Bytes::from)
 }
 
 /// Puts a streamed reply together, event by event.

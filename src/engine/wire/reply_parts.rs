@@ -1,6 +1,8 @@
-//! Reads what the replies of both dialects share: usage and errors.
+//! Reads what the replies of both dialects share, usage and errors, and sums usages up.
 
+use super::edit::members;
 use super::json::{Cursor, Fault, Kind};
+use super::object::{member, with_member};
 use crate::engine::reply::{ReplyError, Usage};
 
 /// The usage that comes next; none where it is null.
@@ -32,6 +34,34 @@ fn count(cursor: &mut Cursor<'_>, into: &mut u64) -> Result<(), Fault> {
         *into = count;
     }
     Ok(())
+}
+
+/// The `usage` of a document, as text; none where it says none.
+pub(super) fn usage_of(document: &str) -> Option<&str> {
+    member(document, "usage").filter(|usage| usage.starts_with('{'))
+}
+
+/// The `usage` of a document with that of those before it; none where none is told.
+pub(super) fn usage_with(document: &str, before: Option<&str>) -> Option<String> {
+    match (before, usage_of(document)) {
+        (Some(first), Some(second)) => summed(first, second),
+        (first, second) => second.or(first).map(str::to_owned),
+    }
+}
+
+/// The counts of two usages, one added to the other where both have it.
+pub(super) fn summed(first: &str, second: &str) -> Option<String> {
+    let mut out = second.to_owned();
+    for name in members(second).ok()?.iter().map(|own| own.key.name.clone()) {
+        let (Some(a), Some(b)) = (member(first, &name), member(second, &name)) else { continue };
+        let sum = match (a.parse::<u64>(), b.parse::<u64>()) {
+            (Ok(a), Ok(b)) => a.saturating_add(b).to_string(),
+            _ if a.starts_with('{') && b.starts_with('{') => summed(a, b)?,
+            _ => continue,
+        };
+        out = with_member(&out, &name, &sum)?;
+    }
+    Some(out)
 }
 
 /// The error that comes next: an object, or its message alone; none where it is null.

@@ -106,7 +106,7 @@ impl Assembler {
             "response.function_call_arguments.delta"
             | "response.function_call_arguments.done"
             | "response.custom_tool_call_input.delta"
-            | "response.custom_tool_call_input.done" => seen.extend(self.arguments(&said)),
+            | "response.custom_tool_call_input.done" => seen.push(self.arguments(&said)),
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 self.end(text, said, &mut seen);
             }
@@ -192,21 +192,21 @@ impl Assembler {
     }
 
     /// More of a call's arguments, or all of them.
-    fn arguments(&mut self, said: &Said<'_>) -> Option<Seen> {
+    fn arguments(&mut self, said: &Said<'_>) -> Seen {
         let Some(at) = self.place(said.index, &said.item_id, "") else {
             // The item that it belongs to may still come whole.
             self.find(Code::FragmentUnplaced, "output", "a fragment belongs to no call that was opened");
-            return None;
+            return Seen::Stray;
         };
         match &said.arguments {
             Some(all) => {
                 let arguments = all.to_string();
                 self.replace(at, ReplyCall { arguments, ..self.reply.calls[at].clone() });
             }
-            None if self.open[at].done => return None,
+            None if self.open[at].done => {}
             None => self.grow(at, &said.delta),
         }
-        Some(Seen::CallFragment(at))
+        Seen::CallFragment(at)
     }
 
     /// Which call is meant: by its item's id, else by its place in the output. Some servers make up a new item

@@ -6,20 +6,28 @@ use bytes::Bytes;
 use super::edit::splice;
 use super::json::quote;
 use super::object::with_element;
-use super::{Unreadable, chat_document, utf8};
+use super::{Unreadable, chat_document, responses_resubmit, utf8};
 use crate::engine::reply::Reply;
-use crate::engine::view::{Dialect, Span};
+use crate::engine::view::{Dialect, Span, View};
 
-/// The message of a plain reply, as a request repeats it; none where it cannot be one.
+/// Whether the agent behind this request can be asked once more, as far as the request says.
+pub fn can_ask_again(view: &View<'_>) -> bool {
+    // A stored conversation has the reply in it already, and one in the background has not been made.
+    view.choices == 1 && view.server_state.conversation.is_none() && !view.server_state.background
+}
+
+/// What a plain reply says, as a request repeats it: a message, or where a reply is several items, their list.
+/// None where it cannot be repeated.
 pub fn message_of(body: &[u8], dialect: Dialect) -> Option<String> {
+    let body = utf8(body).ok()?;
     match dialect {
-        Dialect::Chat => chat_document::first_said(utf8(body).ok()?).map(str::to_owned),
-        Dialect::Responses => None,
+        Dialect::Chat => chat_document::first_said(body).map(str::to_owned),
+        Dialect::Responses => responses_resubmit::message_of(body),
     }
 }
 
 /// The request with `message` and one answer a call behind its list. None where it cannot be made: a call
-/// without an id cannot be answered.
+/// without an id cannot be answered, nor one of a kind that takes no text.
 pub fn resubmission(
     body: &[u8],
     dialect: Dialect,
@@ -29,8 +37,12 @@ pub fn resubmission(
 ) -> Result<Option<Bytes>, Unreadable> {
     let view = super::read(body, dialect)?;
     let nameless = reply.calls.iter().any(|call| call.id.is_empty());
-    if dialect != Dialect::Chat || nameless || reply.calls.len() != answers.len() || reply.calls.is_empty() {
+    if !can_ask_again(&view) || nameless || reply.calls.len() != answers.len() || reply.calls.is_empty() {
         return Ok(None);
+    }
+    if dialect == Dialect::Responses {
+        let body = utf8(body)?;
+        return Ok(responses_resubmit::resubmission(body, &view, message, reply, answers).map(Bytes::from));
     }
     let list = utf8(body)?.get(view.list.clone()).unwrap_or_default();
     let mut grown = with_element(list, message);

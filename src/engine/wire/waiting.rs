@@ -3,16 +3,15 @@
 
 use bytes::Bytes;
 
-use super::chat_waiting;
 use super::sse::Event;
+use super::{chat_waiting, responses_waiting};
 use crate::engine::reply::{Fate, Reply, Seen};
 use crate::engine::view::Dialect;
 
 /// Whether calls of this dialect's replies can be held, and their arguments changed.
 pub fn can_hold(dialect: Dialect) -> bool {
     match dialect {
-        Dialect::Chat => true,
-        Dialect::Responses => false,
+        Dialect::Chat | Dialect::Responses => true,
     }
 }
 
@@ -27,6 +26,12 @@ pub struct Earlier {
     pub spoke: bool,
     /// The `usage` of all earlier replies, as JSON; none where they had none.
     pub usage: Option<String>,
+    /// The number of the next event, where events are numbered.
+    pub events: u64,
+    /// The place of the next item in the reply's output, where items have places.
+    pub places: u64,
+    /// The items that the client has been given, as JSON, where a reply's end repeats them.
+    pub items: Vec<String>,
 }
 
 /// The events that wait.
@@ -36,6 +41,7 @@ pub struct Waiting(Kind);
 #[derive(Debug)]
 enum Kind {
     Chat(chat_waiting::Waiting),
+    Responses(responses_waiting::Waiting),
 }
 
 impl Waiting {
@@ -43,7 +49,7 @@ impl Waiting {
     pub fn new(dialect: Dialect, earlier: Earlier) -> Option<Waiting> {
         match dialect {
             Dialect::Chat => Some(Waiting(Kind::Chat(chat_waiting::Waiting::new(earlier)))),
-            Dialect::Responses => None,
+            Dialect::Responses => Some(Waiting(Kind::Responses(responses_waiting::Waiting::new(earlier)))),
         }
     }
 
@@ -58,6 +64,7 @@ impl Waiting {
     ) -> Option<Bytes> {
         match &mut self.0 {
             Kind::Chat(chat) => chat.take(event, seen, holds, ending),
+            Kind::Responses(responses) => responses.take(event, seen, holds, ending),
         }
     }
 
@@ -65,6 +72,7 @@ impl Waiting {
     pub fn has_passed(&self, call: usize) -> bool {
         match &self.0 {
             Kind::Chat(chat) => chat.has_passed(call),
+            Kind::Responses(responses) => responses.has_passed(call),
         }
     }
 
@@ -72,6 +80,7 @@ impl Waiting {
     pub fn size(&self) -> usize {
         match &self.0 {
             Kind::Chat(chat) => chat.size(),
+            Kind::Responses(responses) => responses.size(),
         }
     }
 
@@ -79,6 +88,7 @@ impl Waiting {
     pub fn holds_calls(&self) -> bool {
         match &self.0 {
             Kind::Chat(chat) => chat.holds_calls(),
+            Kind::Responses(responses) => responses.holds_calls(),
         }
     }
 
@@ -86,6 +96,7 @@ impl Waiting {
     pub fn release(&mut self, reply: &Reply, fate: impl Fn(usize) -> Fate) -> Vec<Bytes> {
         match &mut self.0 {
             Kind::Chat(chat) => chat.release(reply, fate),
+            Kind::Responses(responses) => responses.release(reply, fate),
         }
     }
 
@@ -93,6 +104,7 @@ impl Waiting {
     pub fn free(&mut self, call: usize) -> Vec<Bytes> {
         match &mut self.0 {
             Kind::Chat(chat) => chat.free(call),
+            Kind::Responses(responses) => responses.free(call),
         }
     }
 
@@ -100,6 +112,7 @@ impl Waiting {
     pub fn earlier(&self, reply: &Reply) -> Earlier {
         match &self.0 {
             Kind::Chat(chat) => chat.earlier(reply),
+            Kind::Responses(responses) => responses.earlier(reply),
         }
     }
 
@@ -107,6 +120,7 @@ impl Waiting {
     pub fn message(&self, reply: &Reply) -> Option<String> {
         match &self.0 {
             Kind::Chat(chat) => chat.message(reply),
+            Kind::Responses(responses) => responses.message(reply),
         }
     }
 }
