@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::support::client::post;
+use super::support::fake;
 use super::support::responses_rules::Kept;
 use super::support::seam::Seam;
 use super::support::soon;
@@ -189,6 +190,29 @@ fn complaints(name: &str, exchanges: &[Exchange]) -> Vec<String> {
         last.insert(slot.clone(), (sent, got));
     }
     wrong
+}
+
+/// Plays every capture behind every profile under each of these filters; gives the count of plays, and what is wrong.
+pub(crate) async fn behind_every_profile(filters: &'static [&'static str]) -> (usize, Vec<String>) {
+    let mut rows = Vec::new();
+    for server in fake::ALL {
+        for &filter in filters {
+            rows.push(tokio::spawn(async move {
+                let mut wrong = Vec::new();
+                for path in captures() {
+                    let settings = [("SEAM_PROFILE", server.name), ("SEAM_TRANSCRIPT", filter)];
+                    let found = complaints(&name(&path), &replay(&path, &settings).await);
+                    wrong.extend(found.into_iter().map(|what| format!("{}, {filter}: {what}", server.name)));
+                }
+                wrong
+            }));
+        }
+    }
+    let mut wrong = Vec::new();
+    for row in rows {
+        wrong.extend(row.await.unwrap());
+    }
+    (captures().len() * fake::ALL.len() * filters.len(), wrong)
 }
 
 #[tokio::test]

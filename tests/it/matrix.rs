@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::captures;
 use super::support::client::post;
-use super::support::conversations::{self, Conversation, behind};
+use super::support::conversations::{self, Conversation, Exchange, behind};
 use super::support::fake::{self, Fake, Judge, Server};
 use super::support::seam::Seam;
 use super::support::soon;
+use super::{captures, captures_responses};
 
 const FILTERS: &[&str] = &["window", "dialogue", "none"];
 
@@ -22,8 +23,9 @@ struct Row {
     fake: Fake,
     seam: Seam,
     filter: &'static str,
-    /// Cells played so far; each is a tenant of its own.
-    cells: usize,
+    /// Conversations played so far; each is a tenant of its own.
+    tenants: usize,
+    played: Played,
 }
 
 impl Row {
@@ -31,44 +33,48 @@ impl Row {
         let fake = Fake::start(server).await;
         let settings = [("SEAM_PROFILE", server.name), ("SEAM_TRANSCRIPT", filter)];
         let seam = Seam::with(&fake.url(), &settings).await;
-        Row { fake, seam, filter, cells: 0 }
+        Row { fake, seam, filter, tenants: 0, played: Played::default() }
     }
 
-    /// Plays a conversation, and says what went wrong with its receivers' requests.
-    async fn play(&mut self, conversation: &Conversation, streamed: bool) -> Vec<String> {
-        self.cells += 1;
-        let server = self.fake.server;
-        let form = if streamed { "streamed" } else { "plain" };
-        let mut wrong = Vec::new();
-        for (at, exchange) in behind(server, conversation).exchanges.into_iter().enumerate() {
-            let judge = if exchange.receives { Judge::Refuse } else { Judge::Note };
-            self.fake.next(exchange.reply, judge);
-            let mut body = exchange.request;
-            let object = body.as_object_mut().expect("a body is an object");
-            object.remove("stream_options");
-            object.remove("stream");
-            if streamed {
-                body["stream"] = json!(true);
-            }
-            let head = format!("authorization: Bearer cell-{}\r\n", self.cells);
-            let request = post("/v1/chat/completions", &head, body.to_string().as_bytes());
-            let got = soon(self.seam.exchange(request)).await;
-            let judged = self.fake.last();
-            let mut complain = |what: String| {
-                let (name, cell) = (&conversation.name, self.filter);
-                wrong.push(format!("{}, {cell}, {form}: {name}, request {}: {what}", server.name, at + 1));
-            };
-            if !exchange.receives {
-                if judged.body != body {
-                    complain("a sender's request was changed".into());
-                }
-            } else if got.status != 200 {
-                complain(judged.faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-            } else if !is_briefed(&judged.body) {
-                complain("no brief in front".into());
+    /// Plays a conversation as a client of this server has it.
+    async fn play(&mut self, conversation: &Conversation, streamed: bool) {
+        self.tenants += 1;
+        let server = self.fake.server.name;
+        *self.played.cells.entry((conversation.name.clone(), server)).or_default() += 1;
+        for (at, exchange) in conversation.exchanges.iter().enumerate() {
+            if let Err(what) = self.exchange(exchange, streamed).await {
+                let form = if streamed { "streamed" } else { "plain" };
+                let place = format!("{server}, {}, {form}: {}", self.filter, conversation.name);
+                self.played.wrong.push(format!("{place}, request {}: {what}", at + 1));
             }
         }
-        wrong
+    }
+
+    async fn exchange(&mut self, exchange: &Exchange, streamed: bool) -> Result<(), String> {
+        let judge = if exchange.receives { Judge::Refuse } else { Judge::Note };
+        self.fake.next(exchange.reply.clone(), judge);
+        let mut body = exchange.request.clone();
+        let object = body.as_object_mut().expect("a body is an object");
+        object.remove("stream_options");
+        object.remove("stream");
+        if streamed {
+            body["stream"] = json!(true);
+        }
+        let head = format!("authorization: Bearer cell-{}\r\n", self.tenants);
+        let got =
+            soon(self.seam.exchange(post("/v1/chat/completions", &head, body.to_string().as_bytes()))).await;
+        let judged = self.fake.last();
+        if !exchange.receives {
+            if !judged.faults.is_empty() {
+                *self.played.refusable.entry(self.fake.server.name).or_default() += 1;
+            }
+            let untouched = judged.body == body;
+            return if untouched { Ok(()) } else { Err("a sender's request was changed".into()) };
+        }
+        if got.status != 200 {
+            return Err(judged.faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        }
+        if is_briefed(&judged.body) { Ok(()) } else { Err("no brief in front".into()) }
     }
 }
 
@@ -81,104 +87,169 @@ fn is_briefed(body: &Value) -> bool {
     slot.is_some_and(|message| message["content"].to_string().contains("[Seam handoff "))
 }
 
-/// Plays all, and gives what went wrong, by conversation, and the count of cells.
+/// What came of playing conversations.
+#[derive(Default)]
+struct Played {
+    /// Cells, by conversation and server.
+    cells: BTreeMap<(String, &'static str), usize>,
+    /// What is wrong, a line each.
+    wrong: Vec<String>,
+    /// Senders' requests that the server would have refused as the client wrote them; they pass as they are.
+    refusable: BTreeMap<&'static str, usize>,
+}
+
+impl Played {
+    fn add(&mut self, other: Played) {
+        for (cell, count) in other.cells {
+            *self.cells.entry(cell).or_default() += count;
+        }
+        for (server, count) in other.refusable {
+            *self.refusable.entry(server).or_default() += count;
+        }
+        self.wrong.extend(other.wrong);
+    }
+
+    #[track_caller]
+    fn is_green(&self) {
+        let cells: usize = self.cells.values().sum();
+        assert!(
+            self.wrong.is_empty(),
+            "{} complaints, {cells} cells:\n{}",
+            self.wrong.len(),
+            self.wrong.join("\n")
+        );
+    }
+}
+
+/// Plays all in front of every server, each server and filter beside the others.
 async fn play_all(
-    conversations: &[Conversation],
+    conversations: Vec<Conversation>,
     filters: &[&'static str],
-    forms: &[bool],
-) -> (BTreeMap<(String, &'static str), usize>, Vec<String>) {
-    let mut cells = BTreeMap::new();
-    let mut wrong = Vec::new();
+    forms: &'static [bool],
+) -> Played {
+    let conversations = Arc::new(conversations);
+    let mut rows = Vec::new();
     for server in fake::ALL {
-        for filter in filters {
-            let mut row = Row::start(server, filter).await;
-            for conversation in conversations {
-                for &streamed in forms {
-                    wrong.extend(row.play(conversation, streamed).await);
-                    *cells.entry((conversation.name.clone(), server.name)).or_default() += 1;
-                }
-            }
+        for &filter in filters {
+            rows.push(tokio::spawn(play_row(server, filter, forms, Arc::clone(&conversations))));
         }
     }
-    (cells, wrong)
+    let mut played = Played::default();
+    for row in rows {
+        played.add(row.await.unwrap());
+    }
+    played
+}
+
+async fn play_row(
+    server: &'static Server,
+    filter: &'static str,
+    forms: &'static [bool],
+    conversations: Arc<Vec<Conversation>>,
+) -> Played {
+    let mut row = Row::start(server, filter).await;
+    for conversation in conversations.iter() {
+        let conversation = behind(server, conversation);
+        for &streamed in forms {
+            row.play(&conversation, streamed).await;
+        }
+    }
+    row.played
 }
 
 /// Our own conversations under the default filter, plain; streamed by turns with the captures of four clients.
 #[tokio::test]
 async fn no_server_refuses_a_receivers_request() {
-    let (cells, wrong) = play_all(&conversations::all(), &["window"], &[false]).await;
-    assert!(wrong.is_empty(), "{} of {} cells:\n{}", wrong.len(), cells.len(), wrong.join("\n"));
+    play_all(conversations::all(), &["window"], &[false]).await.is_green();
     let mut some = captures::conversations();
     some.retain(|one| {
         ["langgraph-supervisor", "autogen-swarm-parallel-tool", "openai-agents-nest", "pydantic-ai"]
             .contains(&one.name.as_str())
     });
-    let (cells, wrong) = play_all(&some, &["dialogue"], &[true]).await;
-    assert!(wrong.is_empty(), "{} of {} cells:\n{}", wrong.len(), cells.len(), wrong.join("\n"));
+    play_all(some, &["dialogue"], &[true]).await.is_green();
 }
 
-/// The whole: `tests/matrix.sh`. `UPDATE_DOCS=1` writes the result to `docs/compatibility.md`.
-#[tokio::test]
+/// The whole: `tests/matrix.sh`. `UPDATE_DOCS=1` writes the result to `docs/compatibility.md`, if the
+/// captures are there.
+#[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: tests/matrix.sh"]
 async fn the_whole_matrix() {
-    let own = conversations::all();
-    let captured = captures::conversations();
-    let counts = (own.len(), captured.len());
-    let all: Vec<Conversation> = own.into_iter().chain(captured).collect();
-    let (cells, wrong) = play_all(&all, FILTERS, &[false, true]).await;
-    let page = page(&all, &cells, &wrong, counts);
+    let (own, captured) = (conversations::all(), captures::conversations());
+    let (responses, wrong) = captures_responses::behind_every_profile(FILTERS).await;
+    let page = Page {
+        counts: (own.len(), captured.len(), responses),
+        names: own.iter().chain(&captured).map(|one| one.name.clone()).collect(),
+        receivers: own.iter().chain(&captured).flat_map(|one| &one.exchanges).filter(|e| e.receives).count(),
+    };
+    let mut played = play_all(own.into_iter().chain(captured).collect(), FILTERS, &[false, true]).await;
+    played.wrong.extend(wrong);
+    let page = page.text(&played);
     println!("{page}");
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/compatibility.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if std::env::var_os("UPDATE_DOCS").is_some() && responses > 0 {
         std::fs::write(&path, &page).expect("the checkout can be written to");
     }
-    assert!(wrong.is_empty(), "{} complaints", wrong.len());
+    played.is_green();
 }
 
-fn page(
-    all: &[Conversation],
-    cells: &BTreeMap<(String, &'static str), usize>,
-    wrong: &[String],
-    (own, captured): (usize, usize),
-) -> String {
-    let total: usize = cells.values().sum();
-    let receivers: usize = all.iter().map(|one| one.exchanges.iter().filter(|e| e.receives).count()).sum();
-    let mut page = format!(
-        "# Every client in front of every server\n\n\
-         Each conversation is played request by request through Seam to an upstream that answers as the server of the profile \
-         would: it refuses what that server refuses and streams as oddly as that server does (`tests/it/support/fake/`). A cell \
-         is one conversation, one profile, plain or streamed, and one transcript filter (window, dialogue, none). It is red if \
-         one receiver's request is refused or has no brief, or one sender's request was changed.\n\n\
-         {total} cells, {} red. {own} conversations of our own, each with one kind of damage that clients do, and {captured} \
-         captures of real clients; {receivers} receivers' requests in each form under each filter. Servers are scripted after \
-         what is documented and reported of them (`docs/profiles.md`); no paid endpoint was asked.\n\n\
-         This page is made by `tests/matrix.sh`.\n\n| conversation |",
-        wrong.len()
-    );
-    for server in fake::ALL {
-        write!(page, " {} |", server.name).expect("a string takes all");
-    }
-    page.push_str("\n|---|");
-    page.push_str(&"---|".repeat(fake::ALL.len()));
-    for one in all {
-        write!(page, "\n| {} |", one.name).expect("a string takes all");
+/// What the page says beside the results.
+struct Page {
+    /// Conversations of our own, captures of Chat Completions, cells of the Responses API.
+    counts: (usize, usize, usize),
+    names: Vec<String>,
+    receivers: usize,
+}
+
+impl Page {
+    fn text(&self, played: &Played) -> String {
+        let (own, captured, responses) = self.counts;
+        let total: usize = played.cells.values().sum();
+        let mut page = format!(
+            "# Every client in front of every server\n\n\
+             Each conversation is played request by request through Seam to an upstream that answers as the server of the profile \
+             would: it refuses what that server refuses and streams as oddly as that server does (`tests/it/support/fake/`). A cell \
+             is one conversation, one profile, plain or streamed, and one transcript filter (window, dialogue, none). It is red if \
+             one receiver's request is refused or has no brief, or one sender's request was changed.\n\n\
+             **{total} cells of Chat Completions and {responses} of the Responses API: {} red.** {own} conversations of our own, each \
+             with one kind of damage that clients do, and {captured} captures of real clients; {} receivers' requests in each \
+             form under each filter. The Responses API's captures are played in the form that they were recorded in, against one set \
+             of rules: what profiles choose is about the list of Chat Completions, and must do no harm here. Servers are scripted \
+             after what is documented and reported of them (`docs/profiles.md`); no paid endpoint was asked.\n\n\
+             This page is made by `tests/matrix.sh`.\n\n| conversation |",
+            played.wrong.len(),
+            self.receivers,
+        );
         for server in fake::ALL {
-            let count = cells.get(&(one.name.clone(), server.name)).copied().unwrap_or_default();
-            let red = wrong.iter().filter(|line| is_of(line, one, server)).count();
-            if red == 0 {
-                write!(page, " {count} |").expect("a string takes all");
-            } else {
-                write!(page, " **{red} red** |").expect("a string takes all");
+            write!(page, " {} |", server.name).unwrap();
+        }
+        page.push_str("\n|---|");
+        page.push_str(&"---|".repeat(fake::ALL.len()));
+        for name in &self.names {
+            write!(page, "\n| {name} |").unwrap();
+            for server in fake::ALL {
+                let count = played.cells.get(&(name.clone(), server.name)).copied().unwrap_or_default();
+                let red = played.wrong.iter().filter(|line| is_of(line, name, server)).count();
+                let cell = if red == 0 { count.to_string() } else { format!("**{red} red**") };
+                write!(page, " {cell} |").unwrap();
             }
         }
+        page.push_str(OWN_FAULTS);
+        for (server, count) in &played.refusable {
+            writeln!(page, "| {server} | {count} |").unwrap();
+        }
+        for line in &played.wrong {
+            write!(page, "\n- {line}").unwrap();
+        }
+        page
     }
-    page.push('\n');
-    for line in wrong {
-        write!(page, "\n- {line}").expect("a string takes all");
-    }
-    page
 }
 
-fn is_of(line: &str, one: &Conversation, server: &Server) -> bool {
-    line.starts_with(&format!("{},", server.name)) && line.contains(&format!(": {}, request", one.name))
+const OWN_FAULTS: &str = "\n\n## What stays the client's own\n\n\
+    A request that Seam does not rewrite goes up byte for byte, so what a server refuses in it, it refuses with Seam as it \
+    would without: a `developer` message to a server that knows no such role, a call that the client left unanswered in the \
+    sender's own list. A request that Seam rewrites is made valid, the client's own damage included. Senders' requests in the \
+    cells above that the server would have refused as their clients wrote them:\n\n| profile | requests |\n|---|---|\n";
+
+fn is_of(line: &str, name: &str, server: &Server) -> bool {
+    line.starts_with(&format!("{},", server.name)) && line.contains(&format!(": {name}, request"))
 }
