@@ -114,6 +114,14 @@ codes! {
     TwoTransfers = "two_transfers",
     /// The reply says that it transfers, and does not.
     AnnouncedNotExecuted = "announced_not_executed",
+    /// The reply says nothing and calls nothing.
+    EmptyTurn = "empty_turn",
+    /// The reply calls a tool that the request does not offer.
+    ForeignTool = "foreign_tool",
+    /// The client's list holds the conversation twice; both were left as they are.
+    DuplicateRun = "duplicate_run",
+    /// The list refers to items that the upstream was asked not to keep.
+    ReferenceNotKept = "reference_not_kept",
     /// The system text of the request is the sender's, not the receiver's own.
     SystemTextOfSender = "system_text_of_sender",
     /// The boundary of the list could not be found again; nothing was filtered.

@@ -84,7 +84,7 @@ pub fn learn(
     let values_used = note_used(&mut run, speaker, reply);
 
     let mut lookups: Vec<Lookup> = terms.header.map(header_lookup).into_iter().collect();
-    let mut findings = Vec::new();
+    let mut findings = reply.findings.clone();
     lookups.extend(reply_lookups(reading, reply, &log, &voices));
     for thought in &reply.reasoning {
         run.note_thought(&thought.id, reading.view.model.as_deref().unwrap_or(&reply.model));
@@ -97,6 +97,7 @@ pub fn learn(
     if made.len() > 1 {
         findings.push(two_transfers(made.len()));
     }
+    findings.extend(odd_reply(reading, reply));
     let says_only = made.is_empty() && reply.calls.is_empty();
     if says_only && !reading.offers.is_empty() && announces_transfer(&reply.text) {
         let what = "the reply says that it transfers and calls no transfer tool";
@@ -405,6 +406,24 @@ fn redirected(transfer: &Transfer, name: &str, arguments: &str) -> Transfer {
     other.delegated = Vec::new();
     other.generated = None;
     other
+}
+
+/// What a reply should not be, whoever made it: of no words and no call, or a call of what nobody offered.
+fn odd_reply(reading: &Reading<'_>, reply: &Reply) -> Vec<Finding> {
+    let silent =
+        [&reply.text, &reply.refusal].iter().all(|said| said.trim().is_empty()) && reply.calls.is_empty();
+    if silent && reply.ended && matches!(reply.finish, Some(Finish::Stop) | None) {
+        return vec![Finding::new(Code::EmptyTurn, "content", "the reply has neither text nor calls")];
+    }
+    let offered = |name: &str| reading.view.tools.iter().any(|tool| tool.name == name);
+    let foreign = reply.calls.iter().filter(|call| !call.name.is_empty() && !offered(&call.name));
+    let what = "the request offers no such tool";
+    foreign.map(|call| Finding::new(Code::ForeignTool, bounded(&call.name), what)).collect()
+}
+
+/// A name as a finding repeats it.
+fn bounded(name: &str) -> String {
+    name.chars().take(80).collect()
 }
 
 fn two_transfers(count: usize) -> Finding {

@@ -89,6 +89,8 @@ pub struct ServerState<'b> {
     pub stores: bool,
     /// Whether the reply is made in the background, to be asked for later.
     pub background: bool,
+    /// Whether the list refers to items by ids alone.
+    pub refers: bool,
 }
 
 /// A tool on offer.

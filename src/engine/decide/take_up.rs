@@ -12,6 +12,7 @@ use crate::engine::handoff::rebuild::{self, Ends, Foreign, Lacks, Rebuilt};
 use crate::engine::handoff::speaker::{Speaker, Voice};
 use crate::engine::handoff::{brief, transcript};
 use crate::engine::hash;
+use crate::engine::odd::odd_list;
 use crate::engine::policy::Contract;
 use crate::engine::read::{Reading, Visible, delegated, turn_hash};
 use crate::engine::record::{LeftOut, Origin, Record, State, Tokens, TransferCall, VERSION};
@@ -281,6 +282,7 @@ fn fill(
     let rebuilt = rebuild::rebuild(reading, voices, ends, others, at.policy);
     record.left_out = rebuilt.left_out;
     record.findings.extend(rebuilt.findings.iter().cloned());
+    record.findings.extend(odd_list(reading));
     for words in rebuilt.parting(voices) {
         if !record.parting_words.contains(&words) {
             record.parting_words.push(words);

@@ -3,7 +3,7 @@
 
 use crate::engine::custody::agent::Recognised;
 use crate::engine::custody::run::{Boundary, Fit, Run, Transfer};
-use crate::engine::handoff::detect::{Destination, Offered};
+use crate::engine::handoff::detect::{Destination, Offered, is_refusal};
 use crate::engine::handoff::rebuild::Ends;
 use crate::engine::handoff::transcript;
 use crate::engine::hash;
@@ -35,16 +35,17 @@ pub(super) fn whose(reading: &Reading<'_>, run: &Run, now: Timestamp) -> Whose {
     }
     let last = reading.last_answered();
     let by_last = last.and_then(|visible| run.by_call(&visible.mark));
-    for transfer in run.pending(now) {
-        // A transfer that the list shows to be older than another answered one has been passed over.
-        if by_last.is_some_and(|newer| newer.record.hop > transfer.record.hop) {
-            continue;
-        }
+    let mut best = (Fit::None, 0);
+    for transfer in run.pending(now).filter(|transfer| !is_passed_over(reading, transfer, by_last)) {
         let tail = is_tail(reading, last) || is_answered_last(reading, transfer);
         let fit = fit(reading, run, agent, &transfer.to, transfer.sender, tail);
-        if fit > Fit::None {
-            return Whose::TakesUp { hop: transfer.record.hop, agent_fit: fit };
+        // The newest of those that fit alike.
+        if fit > best.0 {
+            best = (fit, transfer.record.hop);
         }
+    }
+    if let (agent_fit @ (Fit::Plausible | Fit::Named), hop) = best {
+        return Whose::TakesUp { hop, agent_fit };
     }
     let Some(visible) = last else { return Whose::Other };
     match by_last {
@@ -70,6 +71,21 @@ pub(super) fn whose(reading: &Reading<'_>, run: &Run, now: Timestamp) -> Whose {
             }
         }
         None => Whose::Other,
+    }
+}
+
+/// Whether the list shows that control did not go this transfer's way: another one was answered after it, or in
+/// its place, or the client refused it.
+fn is_passed_over(reading: &Reading<'_>, transfer: &Transfer, by_last: Option<&Transfer>) -> bool {
+    if by_last.is_some_and(|answered| answered.record.hop > transfer.record.hop) {
+        return true;
+    }
+    let Some(shown) = reading.transfers.iter().rev().find(|visible| visible.mark == transfer.call) else {
+        return false;
+    };
+    match shown.result {
+        Some(result) => is_refusal(&reading.view.items[result].text),
+        None => by_last.is_some_and(|answered| answered.record.state == State::Pending),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
     let object = cursor.object(|cursor, key| {
         once.note(&key)?;
         match key.name.as_ref() {
-            "input" => view.list = input(cursor, &mut items, &mut view.hidden)?,
+            "input" => view.list = input(cursor, &mut items, &mut view)?,
             "instructions" => view.head.span = Some(instructions(cursor, &mut head)?),
             "tools" => tools(cursor, &mut view.tools)?,
             "model" => view.model = cursor.string()?,
@@ -75,7 +75,7 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
 fn input<'b>(
     cursor: &mut Cursor<'b>,
     items: &mut Vec<Item<'b>>,
-    hidden: &mut Vec<Hidden<'b>>,
+    view: &mut View<'b>,
 ) -> Result<Span, Unreadable> {
     let start = cursor.start();
     match cursor.peek() {
@@ -87,11 +87,12 @@ fn input<'b>(
             let mut calls_by_reference = Vec::new();
             let span = cursor.array(|cursor| {
                 let Entry { item, kind, id, .. } = entry(cursor)?;
+                view.server_state.refers |= kind == EntryKind::Reference;
                 if kind == EntryKind::Reference && (id.starts_with("fc_") || id.starts_with("ctc_")) {
                     calls_by_reference.push(items.len());
                 }
                 if item.seal == Seal::Reasoning {
-                    hidden.push(Hidden { item: items.len(), id });
+                    view.hidden.push(Hidden { item: items.len(), id });
                 }
                 items.push(item);
                 Ok::<_, Unreadable>(())
