@@ -13,6 +13,7 @@ mod demo;
 mod docs;
 mod drain;
 mod failure;
+mod field_reports;
 mod http2;
 mod matrix;
 mod pass_through;
