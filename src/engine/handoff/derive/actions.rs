@@ -63,7 +63,7 @@ pub fn actions(evidence: &Evidence) -> Vec<Action> {
     calls
         .into_iter()
         .map(|call| Action {
-            name: evidence.calls()[call].name.to_string(),
+            name: evidence.calls()[call].name().to_owned(),
             arguments: arguments(evidence, call),
             outcome: outcome(evidence, call),
         })
@@ -93,7 +93,7 @@ pub fn tried(evidence: &Evidence) -> Vec<Line> {
             };
             let arguments = arguments(evidence, call);
             let space = if arguments.is_empty() { "" } else { " " };
-            Line { text: format!("{}{space}{arguments}: {what}", seen.name), by: By::Derived }
+            Line { text: format!("{}{space}{arguments}: {what}", seen.name()), by: By::Derived }
         })
         .collect()
 }
@@ -109,12 +109,12 @@ fn newest_of_each(evidence: &Evidence, wanted: impl Fn(&CallSeen) -> bool) -> Ve
 }
 
 fn same_call(call: &CallSeen) -> (&str, &str) {
-    (&call.name, call.arguments_text())
+    (call.name(), call.arguments_text())
 }
 
 /// Whether a tool's name says that it changes nothing. A plug-in's name may stand before it.
 fn only_looks(call: &CallSeen) -> bool {
-    let name = call.name.rsplit(['-', '.', '/', ':']).next().unwrap_or_default();
+    let name = call.name().rsplit(['-', '.', '/', ':']).next().unwrap_or_default();
     let words = Words::of(name);
     words.iter().next().is_some_and(|first| LOOKS.contains(&first))
 }

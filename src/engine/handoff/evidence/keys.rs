@@ -43,21 +43,18 @@ pub(crate) struct Key {
     pub(crate) last: u64,
     /// The same of the last word of what is named: `order` of `order_id`; 0 where nothing says it.
     pub(crate) stem_last: u64,
+    /// Whether one of the words says where, when or in which terms a value holds.
+    pub(crate) place: bool,
 }
 
 impl Key {
     fn new(text: &str) -> Key {
         let words = Words::of(text);
         let (class, stem) = classify(&words);
-        let at =
-            |place: Option<usize>| place.map_or(0, |place| fold::hash(&fold::singular(words.word(place))));
+        let at = |place: Option<usize>| place.map_or(0, |place| word_hash(words.word(place)));
         let (last, stem_last) = (at(words.len().checked_sub(1)), at(stem.checked_sub(1)));
-        Key { text: text.into(), words, class, stem, last, stem_last }
-    }
-
-    /// The last word of the kind of record that the key names.
-    pub(crate) fn stem_word(&self) -> &str {
-        if self.stem == 0 { "" } else { self.words.word(self.stem - 1) }
+        let place = words.iter().any(|word| PLACES.contains(&word));
+        Key { text: text.into(), words, class, stem, last, stem_last, place }
     }
 
     /// Whether its value names a record.
@@ -88,6 +85,58 @@ const WRAPPERS: [&str; 12] = [
     "value",
     "record",
 ];
+
+/// Words that say where, when or in which terms a result holds.
+const PLACES: [&str; 16] = [
+    "location",
+    "branch",
+    "store",
+    "city",
+    "site",
+    "warehouse",
+    "region",
+    "country",
+    "zone",
+    "currency",
+    "unit",
+    "language",
+    "env",
+    "environment",
+    "date",
+    "day",
+];
+
+/// The hash of a folded word's singular.
+fn word_hash(word: &str) -> u64 {
+    fold::hash(&fold::singular(word))
+}
+
+/// A tool's name, read once.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) name: Box<str>,
+    pub(crate) words: Words,
+    /// The hash of each word's singular.
+    hashes: Vec<u64>,
+}
+
+impl Tool {
+    pub(crate) fn new(name: &str) -> Tool {
+        let words = Words::of(name);
+        let hashes = words.iter().map(word_hash).collect();
+        Tool { name: name.into(), words, hashes }
+    }
+
+    /// Whether one of its words is what a key names.
+    pub(crate) fn names_stem(&self, key: &Key) -> bool {
+        key.stem > 0 && self.hashes.contains(&key.stem_last)
+    }
+
+    /// Whether it has a word with a key in common.
+    pub(crate) fn shares_word(&self, key: &Key) -> bool {
+        key.words.iter().any(|word| self.hashes.contains(&word_hash(word)))
+    }
+}
 
 fn classify(words: &Words) -> (Class, usize) {
     let Some(stem) = words.len().checked_sub(1) else { return (Class::Plain, 0) };

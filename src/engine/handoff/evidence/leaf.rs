@@ -42,7 +42,7 @@ impl<'e> Leaf<'e> {
 
     /// The call's tool.
     pub fn tool(&self) -> &'e str {
-        &self.evidence.seen(self.call).name
+        self.evidence.seen(self.call).name()
     }
 
     /// When the result was first seen, if that can be known.

@@ -14,12 +14,13 @@ mod records;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
 pub use document::Kind;
 pub use leaf::{Leaf, RecordName};
 
 pub(crate) use document::Document;
-pub(crate) use keys::{Class, KeyId, Keys};
+pub(crate) use keys::{Class, KeyId, Keys, Tool};
 pub(crate) use lookup::LARGE;
 pub(crate) use read::{Limits, read};
 pub(crate) use records::{How, Records};
@@ -68,21 +69,24 @@ pub enum Ended {
 pub struct CallSeen {
     /// Its id; others may bear it too.
     pub id: Box<str>,
-    /// The tool's name.
-    pub name: Box<str>,
     /// When the result was first seen, if that can be known.
     pub as_of: Option<Timestamp>,
     /// How it went.
     pub ended: Ended,
     /// Its place among all that happened.
     pub place: u32,
-    pub(crate) tool: Words,
+    pub(crate) tool: Arc<Tool>,
     pub(crate) arguments: Document,
     pub(crate) result: Document,
     pub(crate) records: Records,
 }
 
 impl CallSeen {
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.tool.name
+    }
+
     /// The result's text as it came; empty where there is none.
     pub fn result_text(&self) -> &str {
         self.result.whole()
@@ -158,6 +162,7 @@ pub struct Evidence {
     calls: Vec<CallSeen>,
     turns: Vec<Turn>,
     by_id: HashMap<Box<str>, Vec<u32>>,
+    tools: HashMap<Box<str>, Arc<Tool>>,
     pub(crate) keys: Keys,
     postings: Vec<Posting>,
     by_name: HashMap<u64, u32, Mixed>,
@@ -291,6 +296,16 @@ impl Evidence {
         self.turns.push(Turn { customer, text: text.into(), place: self.places, words: Words::of(text) });
     }
 
+    /// What is known of the tool of this name; the same tools are called again and again.
+    fn tool(&mut self, name: &str) -> Arc<Tool> {
+        if let Some(known) = self.tools.get(name) {
+            return Arc::clone(known);
+        }
+        let tool = Arc::new(Tool::new(name));
+        self.tools.insert(name.into(), Arc::clone(&tool));
+        tool
+    }
+
     fn call(
         &mut self,
         id: &str,
@@ -303,7 +318,7 @@ impl Evidence {
         if index == 0 {
             self.by_name = HashMap::with_hasher(Mixed(fold::hash(id)));
         }
-        let tool = Words::of(name);
+        let tool = self.tool(name);
         let argument_limits = Limits { nodes: 2_000, ..Limits::DEFAULT };
         let arguments = read(arguments, &mut self.keys, argument_limits);
         let mut document = read(result.unwrap_or(""), &mut self.keys, Limits::DEFAULT);
@@ -317,7 +332,6 @@ impl Evidence {
         self.by_id.entry(id.into()).or_default().push(index);
         self.calls.push(CallSeen {
             id: id.into(),
-            name: name.into(),
             as_of,
             ended,
             place: self.places,

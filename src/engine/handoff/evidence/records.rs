@@ -2,9 +2,11 @@
 //! stand in the result, in an object around it, as the key of a map, or only in
 //! the call's arguments.
 
+use std::sync::OnceLock;
+
 use super::document::{Document, Kind};
-use super::keys::{Class, KeyId, Keys};
-use crate::engine::handoff::value::fold::{self, Words};
+use super::keys::{Class, KeyId, Keys, Tool};
+use crate::engine::handoff::value::fold;
 
 /// Where a record's identity stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,20 +59,26 @@ pub(crate) struct Records {
     pub(crate) all: Vec<Record>,
     pub(crate) names: Vec<Name>,
     pub(crate) slices: Vec<Slice>,
-    pub(crate) text: String,
-    /// Every name's hash with its record, sorted.
-    by_hash: Vec<(u64, u32)>,
+    text: Vec<u8>,
+    /// Every name's hash with its record, sorted; most results are never asked for one.
+    by_hash: OnceLock<Vec<(u64, u32)>>,
 }
 
 impl Records {
     /// The records that bear a name, in the order of the result.
     pub(crate) fn named(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
-        let from = self.by_hash.partition_point(|(own, _)| *own < hash);
-        self.by_hash[from..].iter().take_while(move |(own, _)| *own == hash).map(|(_, record)| *record)
+        let by_hash = self.by_hash.get_or_init(|| {
+            let mut by_hash: Vec<_> = self.own_names().map(|name| (name.hash, name.record)).collect();
+            by_hash.sort_unstable();
+            by_hash
+        });
+        let from = by_hash.partition_point(|(own, _)| *own < hash);
+        by_hash[from..].iter().take_while(move |(own, _)| *own == hash).map(|(_, record)| *record)
     }
 
     pub(crate) fn name_text(&self, name: &Name) -> &str {
-        self.text.get(name.start as usize..(name.start + name.len) as usize).unwrap_or("")
+        let text = self.text.get(name.start as usize..(name.start + name.len) as usize);
+        text.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or("")
     }
 
     /// All names that are a record's own.
@@ -115,15 +123,15 @@ impl Records {
 }
 
 /// Finds the records of `result` and writes each node's record into it.
-pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Words, keys: &Keys) -> Records {
+pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Tool, keys: &Keys) -> Records {
     let mut finder = Finder {
         core: core(result, keys),
         records: Records {
             all: Vec::with_capacity(8),
             names: Vec::with_capacity(16),
             slices: Vec::new(),
-            text: String::with_capacity(128),
-            by_hash: Vec::new(),
+            text: Vec::with_capacity(128),
+            by_hash: OnceLock::new(),
         },
         wanted: wanted(arguments, keys),
         arguments,
@@ -139,10 +147,7 @@ pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Words
         result.nodes[index as usize].record = own.unwrap_or(around);
     }
     finder.disown(result);
-    let mut records = finder.records;
-    records.by_hash = records.own_names().map(|name| (name.hash, name.record)).collect();
-    records.by_hash.sort_unstable();
-    records
+    finder.records
 }
 
 /// The node that holds the result proper, inside what tools and protocols wrap around it.
@@ -192,24 +197,6 @@ fn wanted(arguments: &Document, keys: &Keys) -> Vec<(u32, u64)> {
         .collect()
 }
 
-/// Arguments with these words say where or in which terms a result holds.
-const PLACES: [&str; 14] = [
-    "location",
-    "branch",
-    "store",
-    "city",
-    "site",
-    "warehouse",
-    "region",
-    "country",
-    "zone",
-    "currency",
-    "unit",
-    "language",
-    "env",
-    "environment",
-];
-
 /// An identity is at most this long; longer texts are prose.
 const NAME_BYTES: u32 = 96;
 
@@ -219,7 +206,7 @@ struct Finder<'f> {
     /// The scalar arguments: node, hash of the folded value.
     wanted: Vec<(u32, u64)>,
     arguments: &'f Document,
-    tool: &'f Words,
+    tool: &'f Tool,
     keys: &'f Keys,
 }
 
@@ -236,9 +223,7 @@ impl Finder<'_> {
             if score > 0 {
                 named.push((score, *node));
             }
-            let place =
-                entry.words.iter().any(|word| PLACES.contains(&word) || word == "date" || word == "day");
-            if (score > 0 || place)
+            if (score > 0 || entry.place)
                 && memchr::memmem::find(whole.as_bytes(), self.arguments.raw(*node).as_bytes()).is_none()
             {
                 self.records.slices.push(Slice { key, hash: *hash });
@@ -256,7 +241,7 @@ impl Finder<'_> {
     fn argument_score(&self, node: u32) -> u32 {
         let at = self.arguments.node(node);
         let key = &self.keys[at.key];
-        let tool = key.words.iter().any(|word| self.tool.has(word));
+        let tool = self.tool.shares_word(key);
         let class = match key.class {
             Class::Id => 4,
             Class::Number => 3,
@@ -367,7 +352,7 @@ impl Finder<'_> {
             score += 12;
         }
         let top = object == self.core || result.node(object).parent == self.core;
-        if top && key.stem > 0 && self.tool.has(key.stem_word()) {
+        if top && self.tool.names_stem(key) {
             score += 6;
         }
         if object == self.core {
@@ -410,7 +395,7 @@ impl Finder<'_> {
         let start = self.records.text.len();
         fold::run_together(text, &mut self.records.text);
         let len = self.records.text.len() - start;
-        let hash = fold::hash(&self.records.text[start..]);
+        let hash = fold::hash_bytes(&self.records.text[start..]);
         let known = self.records.names.iter().rev().take_while(|name| name.record == record);
         if len == 0 || known.into_iter().any(|name| name.hash == hash) {
             self.records.text.truncate(start);

@@ -198,54 +198,66 @@ pub fn singular(word: &str) -> Cow<'_, str> {
     Cow::Borrowed(word)
 }
 
-/// A text's words run together, as [`Words::text`] has them, added to `out`.
-pub fn run_together(text: &str, out: &mut String) {
-    if !text.is_ascii() {
-        out.push_str(&Words::of(text).text);
-        return;
+/// What each byte of an ASCII text is as part of a word: in lower case; 0 where it is part of none.
+const IN_WORDS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        if byte.is_ascii_alphanumeric() {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
     }
-    if text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
-        out.push_str(text);
+    table
+};
+
+/// A text's words run together, as [`Words::text`] has them, added to `out`.
+pub fn run_together(text: &str, out: &mut Vec<u8>) {
+    if !text.is_ascii() {
+        out.extend_from_slice(Words::of(text).text.as_bytes());
         return;
     }
     // Names are short: they are built on the stack.
-    let mut buffer = [0u8; 128];
-    let mut rest = text.as_bytes();
-    let mut last = 0u8;
-    while !rest.is_empty() {
-        let (part, left) = rest.split_at(rest.len().min(60));
-        rest = left;
+    let mut buffer = [0u8; 2 * PART];
+    let (mut digit, mut apart) = (false, false);
+    for part in text.as_bytes().chunks(PART) {
         let mut len = 0;
         for byte in part {
-            if byte.is_ascii_alphanumeric() {
-                // `last` is the last character written, or 1 behind a digit and something else.
-                if last == 1 && byte.is_ascii_digit() {
-                    buffer[len] = b'-';
-                    len += 1;
-                }
-                last = byte.to_ascii_lowercase();
-                buffer[len] = last;
+            let folded = IN_WORDS[usize::from(*byte)];
+            let is_digit = folded.is_ascii_digit();
+            if is_digit && apart && digit {
+                buffer[len % (2 * PART)] = b'-';
                 len += 1;
-            } else if last.is_ascii_digit() {
-                last = 1;
             }
+            // Written in any case, and kept if it is part of a word: no branch that the text decides.
+            buffer[len % (2 * PART)] = folded;
+            len += usize::from(folded != 0);
+            digit = is_digit || (digit && folded == 0);
+            apart = folded == 0;
         }
-        out.push_str(std::str::from_utf8(&buffer[..len]).unwrap_or(""));
+        out.extend_from_slice(&buffer[..len]);
     }
 }
 
+const PART: usize = 64;
+
 /// The hash of a text's words run together.
 pub fn hash_of(text: &str) -> u64 {
-    let mut words = String::with_capacity(text.len());
+    let mut words = Vec::with_capacity(text.len());
     run_together(text, &mut words);
-    hash(&words)
+    hash_bytes(&words)
 }
 
 /// A 64-bit hash of a folded text; equal hashes are always followed by a comparison of the texts.
 pub fn hash(text: &str) -> u64 {
+    hash_bytes(text.as_bytes())
+}
+
+/// The same of a text's bytes.
+pub fn hash_bytes(text: &[u8]) -> u64 {
     const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = SEED ^ text.len() as u64;
-    let (chunks, rest) = text.as_bytes().as_chunks::<8>();
+    let (chunks, rest) = text.as_chunks::<8>();
     for chunk in chunks {
         state = mix(state ^ u64::from_le_bytes(*chunk));
     }
@@ -302,9 +314,9 @@ mod tests {
             "zu 1 2",
             "camelCase9 9",
         ] {
-            let mut out = String::from("7");
+            let mut out = b"7".to_vec();
             run_together(text, &mut out);
-            assert_eq!(out[1..], Words::of(text).text, "{text}");
+            assert_eq!(&out[1..], Words::of(text).text.as_bytes(), "{text}");
         }
     }
 

@@ -178,7 +178,7 @@ fn borne(claim: &Claim, evidence: &Evidence, place: Place, found: Match, same_id
 
 fn superseded(evidence: &Evidence, place: Place, newer: Place) -> Verdict {
     let (old, new) = (evidence.seen(place.call), evidence.seen(newer.call));
-    if (&old.id, &old.name, old.arguments_text()) == (&new.id, &new.name, new.arguments_text()) {
+    if (&old.id, old.name(), old.arguments_text()) == (&new.id, new.name(), new.arguments_text()) {
         let why = format!(
             "{} was seen with two results: {} and {}",
             tell::call(evidence, place.call),

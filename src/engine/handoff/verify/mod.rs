@@ -159,7 +159,7 @@ fn fact(claim: Claim, evidence: &Evidence, freshness: &Freshness, now: Timestamp
         outcome: verdict.outcome,
         why: verdict.why,
         call: seen.map(|seen| seen.id.to_string()),
-        tool: seen.map(|seen| seen.name.to_string()),
+        tool: seen.map(|seen| seen.name().to_string()),
         as_of,
         age: if verdict.call.is_some() { freshness.judge(&claim, as_of, now) } else { Age::Ageless },
         contested_by: Vec::new(),

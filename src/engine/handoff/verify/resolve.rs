@@ -123,7 +123,7 @@ impl Resolver<'_> {
             }
         }
         let mut tool = 0;
-        for word in self.seen.tool.iter() {
+        for word in self.seen.tool.words.iter() {
             tool |= self.question.mark_word(word);
         }
         (found | tool, tool)

@@ -36,7 +36,7 @@ pub(crate) fn newest(evidence: &Evidence, place: Place) -> Option<Place> {
             break;
         }
         let other = evidence.seen(posting.call);
-        if steps.is_empty() && other.name != seen.name {
+        if steps.is_empty() && other.name() != seen.name() {
             continue;
         }
         let same = seen.records.name_text(names[0]) == name_text(other, posting.record, names[0].hash);
@@ -58,7 +58,7 @@ fn repeated(evidence: &Evidence, place: Place, steps: &[Step]) -> Option<Place> 
     let mut later = (place.call + 1..evidence.calls().len() as u32).rev().take(LATER_RECORDS);
     later.find_map(|call| {
         let other = evidence.seen(call);
-        if other.name != seen.name || other.arguments_text() != seen.arguments_text() {
+        if other.name() != seen.name() || other.arguments_text() != seen.arguments_text() {
             return None;
         }
         let node = walk(evidence, other, 0, steps)?;

@@ -21,7 +21,7 @@ pub(super) fn words(text: &str) -> String {
 /// A call by tool and id.
 pub(super) fn call(evidence: &Evidence, call: u32) -> String {
     let seen = evidence.seen(call);
-    format!("{} ({})", short(&seen.name), short(&seen.id))
+    format!("{} ({})", short(seen.name()), short(&seen.id))
 }
 
 /// What stands at a place.

@@ -137,7 +137,7 @@ impl Reader<'_> {
             (self.pos, self.end) = (at, end);
             let depth = self.frames.len();
             // One value only: what follows it is sentences again.
-            let read = self.step(Shape::Region).is_ok() && self.finish_value(depth);
+            let read = self.advance(Shape::Region).is_ok() && self.finish_value(depth);
             let reached = self.pos.min(end);
             while self.frames.len() > depth {
                 self.close();
@@ -167,7 +167,7 @@ impl Reader<'_> {
                 return true;
             }
             let inside_text = self.frames[depth..].iter().any(|frame| is_region(frame.shape));
-            if self.pos >= self.end || self.step(shape).is_err() {
+            if self.pos >= self.end || self.advance(shape).is_err() {
                 if !inside_text {
                     return false;
                 }

@@ -98,7 +98,7 @@ impl Reader<'_> {
             Form::Scalar(kind, span) => {
                 let escaped = kind == Kind::Text && self.text.as_bytes()[span.0..span.1].contains(&b'\\');
                 let node = self.push(KeyId::NONE, 0, kind, span, escaped);
-                if kind == Kind::Text {
+                if kind == Kind::Text && may_hold_values(&self.text.as_bytes()[span.0..span.1], escaped) {
                     self.inside(node);
                     let _ = self.run();
                 }
@@ -133,7 +133,7 @@ impl Reader<'_> {
                 self.close_region();
                 continue;
             }
-            if self.step(shape).is_err() {
+            if self.advance(shape).is_err() {
                 self.close_region();
                 if self.frames.is_empty() {
                     outcome = Err(Broken);
@@ -143,116 +143,134 @@ impl Reader<'_> {
         outcome
     }
 
-    /// Reads on until something opens or closes, or the text ends.
-    fn step(&mut self, shape: Shape) -> Result<(), Broken> {
-        let depth = self.frames.len();
+    /// Reads on until the innermost region is reached again or the text ends; opens a text that holds values in
+    /// its turn.
+    fn advance(&mut self, shape: Shape) -> Result<(), Broken> {
+        let text = std::mem::take(&mut self.text);
+        let reached = self.step(&text, shape);
+        self.text = text;
+        if reached? {
+            self.inside(self.nodes.len() as u32 - 1);
+        }
+        Ok(())
+    }
+
+    /// Reads on until the innermost region is reached again, the text ends, or a text was read that may hold
+    /// values: whether it was.
+    fn step(&mut self, text: &str, mut shape: Shape) -> Result<bool, Broken> {
+        let bytes = &text.as_bytes()[..self.end];
+        let mut depth = self.frames.len();
         loop {
-            let byte = self.text.as_bytes()[self.pos];
+            let byte = bytes[self.pos];
+            let mut holds = false;
             match shape {
                 Shape::Pairs(close) | Shape::Values(close) if byte == close => {
                     self.pos += 1;
                     self.close();
-                    return Ok(());
                 }
                 Shape::Pairs(_) | Shape::RegionPairs => {
-                    let key = self.key()?;
-                    self.value(key, shape == Shape::RegionPairs)?;
+                    let key = self.key(text, bytes)?;
+                    holds = self.value(text, bytes, key, shape == Shape::RegionPairs)?;
                 }
-                Shape::Values(_) => self.value(KeyId::NONE, false)?,
-                Shape::Region => match byte {
-                    b'{' | b'[' => self.value(KeyId::NONE, false)?,
-                    _ if self.prints_object() => self.value(KeyId::NONE, false)?,
-                    _ => return Err(Broken),
-                },
+                Shape::Values(_) => holds = self.value(text, bytes, KeyId::NONE, false)?,
+                Shape::Region if matches!(byte, b'{' | b'[') || prints_object(&bytes[self.pos..]) => {
+                    holds = self.value(text, bytes, KeyId::NONE, false)?;
+                }
+                Shape::Region => return Err(Broken),
             }
-            if self.frames.len() != depth || self.nodes.len() >= self.limits.nodes {
-                return Ok(());
+            if holds || self.nodes.len() >= self.limits.nodes {
+                return Ok(holds);
             }
-            self.skip_space();
-            if self.pos >= self.end {
-                return Ok(());
+            if self.frames.len() != depth {
+                match self.frames.last() {
+                    Some(frame) if !is_region(frame.shape) => shape = frame.shape,
+                    _ => return Ok(false),
+                }
+                depth = self.frames.len();
+            }
+            self.pos = behind_space(bytes, self.pos);
+            if self.pos >= bytes.len() {
+                return Ok(false);
             }
         }
     }
 
-    /// Whether a printed object, `Name(...)`, stands at the cursor.
-    fn prints_object(&self) -> bool {
-        let rest = &self.text.as_bytes()[self.pos..self.end];
-        let word = rest.iter().take(80).take_while(|b| is_word(**b)).count();
-        word > 0 && rest.get(word) == Some(&b'(')
-    }
-
-    #[inline]
     fn skip_space(&mut self) {
-        let rest = &self.text.as_bytes()[self.pos..self.end];
-        let space = |b: &u8| !matches!(b, b' ' | b'\n' | b'\r' | b'\t' | b',' | b';');
-        self.pos += rest.iter().position(space).unwrap_or(rest.len());
+        self.pos = behind_space(&self.text.as_bytes()[..self.end], self.pos);
     }
 
     /// Reads a key and what stands between it and its value.
     #[inline]
-    fn key(&mut self) -> Result<KeyId, Broken> {
-        let bytes = self.text.as_bytes();
-        let key = if let quote @ (b'"' | b'\'') = bytes[self.pos] {
-            let (start, end, escaped) = self.quoted(quote)?;
-            if escaped {
-                let text = unescape(&self.text[start..end]);
-                self.keys.intern(&text)
+    fn key(&mut self, text: &str, bytes: &[u8]) -> Result<KeyId, Broken> {
+        let at = self.pos;
+        let (key, mut at) = if let quote @ (b'"' | b'\'') = bytes[at] {
+            let (end, escaped) = closing(bytes, at + 1, quote)?;
+            let key = if escaped {
+                self.keys.intern(&unescape(&text[at + 1..end]))
             } else {
-                self.keys.intern(&self.text[start..end])
-            }
+                self.keys.intern(&text[at + 1..end])
+            };
+            (key, end + 1)
         } else {
-            let start = self.pos;
-            let rest = &bytes[start..self.end.min(start + 80)];
+            let rest = &bytes[at..bytes.len().min(at + 80)];
             let len = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
-            if len == 0 || !self.text.is_char_boundary(start + len) {
+            if len == 0 || !text.is_char_boundary(at + len) {
                 return Err(Broken);
             }
-            self.pos += len;
-            self.keys.intern(&self.text[start..start + len])
+            (self.keys.intern(&text[at..at + len]), at + len)
         };
-        if self.text.as_bytes().get(self.pos) != Some(&b':') {
-            self.skip_space();
+        if bytes.get(at) != Some(&b':') {
+            at = behind_space(bytes, at);
         }
-        match self.text.as_bytes().get(self.pos) {
-            Some(b':') => self.pos += 1,
-            Some(b'=') => {
-                self.pos += 1;
-                if self.text.as_bytes().get(self.pos) == Some(&b'>') {
-                    self.pos += 1;
-                }
-            }
+        match bytes.get(at) {
+            Some(b':') => at += 1,
+            Some(b'=') => at += if bytes.get(at + 1) == Some(&b'>') { 2 } else { 1 },
             _ => return Err(Broken),
         }
-        while matches!(self.text.as_bytes().get(self.pos), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.pos += 1;
+        while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            at += 1;
         }
-        if self.pos >= self.end { Err(Broken) } else { Ok(key) }
+        self.pos = at;
+        if at >= bytes.len() { Err(Broken) } else { Ok(key) }
     }
 
-    /// Reads a value, or opens it. `spaced` says that an unquoted value ends at a space.
+    /// Reads a value, or opens it, and gives whether it is a text that may hold values. `spaced` says that an
+    /// unquoted value ends at a space.
     #[inline]
-    fn value(&mut self, key: KeyId, spaced: bool) -> Result<(), Broken> {
+    fn value(&mut self, text: &str, bytes: &[u8], key: KeyId, spaced: bool) -> Result<bool, Broken> {
         let at = self.pos;
-        match self.text.as_bytes()[at] {
-            b'{' => self.open(key, Kind::Object, Shape::Pairs(b'}')),
-            b'[' => self.open(key, Kind::Array, Shape::Values(b']')),
-            b'(' => self.open(key, Kind::Array, Shape::Values(b')')),
+        match bytes[at] {
+            b'{' => self.open(bytes, key, Kind::Object, Shape::Pairs(b'}')),
+            b'[' => self.open(bytes, key, Kind::Array, Shape::Values(b']')),
+            b'(' => self.open(bytes, key, Kind::Array, Shape::Values(b')')),
             quote @ (b'"' | b'\'') => {
-                let (start, end, escaped) = self.quoted(quote)?;
-                let node = self.push(key, self.parent(), Kind::Text, (start, end), escaped);
-                self.inside(node);
+                let from = at + 1;
+                let (end, escaped) = match closing(bytes, from, quote) {
+                    Ok((end, escaped)) => {
+                        self.pos = end + 1;
+                        (end, escaped)
+                    }
+                    // Cut off: the rest is the value, as far as it goes.
+                    Err(Broken) if bytes.len() - from > CUT_OFF => {
+                        self.pos = bytes.len();
+                        (bytes.len(), memchr::memchr(b'\\', &bytes[from..]).is_some())
+                    }
+                    Err(Broken) => return Err(Broken),
+                };
+                self.push(key, self.parent(), Kind::Text, (from, end), escaped);
+                let deep = self.frames.len() >= self.limits.depth;
+                return Ok(may_hold_values(&bytes[from..end], escaped) && !deep);
             }
             b'}' | b']' | b')' | b':' | b'=' => return Err(Broken),
             _ => {
-                let len = self.bare(spaced);
+                let len = bare(&bytes[at..], spaced);
                 self.pos = at + len;
-                if self.text.as_bytes().get(at + len) == Some(&b'(') && len > 0 {
+                if bytes.get(at + len) == Some(&b'(') && len > 0 {
                     // A printed object: `Name(key=value, ...)`.
-                    self.open(key, Kind::Object, Shape::Pairs(b')'));
-                    return Ok(());
+                    self.open(bytes, key, Kind::Object, Shape::Pairs(b')'));
+                    return Ok(false);
                 }
-                let word = self.text[at..at + len].trim_end();
+                let word = text[at..at + len].trim_end();
                 if word.is_empty() {
                     return Err(Broken);
                 }
@@ -261,28 +279,17 @@ impl Reader<'_> {
                 self.push(key, self.parent(), kind, span, false);
             }
         }
-        Ok(())
-    }
-
-    /// The length of the unquoted value at the cursor.
-    fn bare(&self, spaced: bool) -> usize {
-        let rest = &self.text.as_bytes()[self.pos..self.end];
-        rest.iter()
-            .position(|b| {
-                matches!(b, b',' | b'}' | b']' | b')' | b'(' | b'{' | b'[' | b'\n' | b'"' | b'\'')
-                    || (spaced && *b == b' ')
-            })
-            .unwrap_or(rest.len())
+        Ok(false)
     }
 
     /// Opens an object or a list; beyond the depth limit it is stepped over.
     #[inline]
-    fn open(&mut self, key: KeyId, kind: Kind, shape: Shape) {
+    fn open(&mut self, bytes: &[u8], key: KeyId, kind: Kind, shape: Shape) {
         let at = self.pos;
         let node = self.push(key, self.parent(), kind, (at, self.end), false);
         if self.frames.len() >= self.limits.depth {
             self.bounded = true;
-            self.step_over();
+            self.step_over(bytes);
             self.seal(node);
             return;
         }
@@ -291,8 +298,7 @@ impl Reader<'_> {
     }
 
     /// Moves behind the bracket that closes the one at the cursor, counting and not nesting.
-    fn step_over(&mut self) {
-        let bytes = self.text.as_bytes();
+    fn step_over(&mut self, bytes: &[u8]) {
         let mut open = 0usize;
         let mut quote = None;
         while self.pos < self.end {
@@ -348,46 +354,16 @@ impl Reader<'_> {
         let sealed = &mut self.nodes[node as usize];
         sealed.end = end;
         if matches!(sealed.kind, Kind::Object | Kind::Array) {
-            sealed.len = sealed.len.min((self.pos.min(self.text.len()) as u32).saturating_sub(sealed.start));
+            sealed.len = sealed.len.min((self.pos.min(self.end) as u32).saturating_sub(sealed.start));
         }
     }
 
-    /// Reads the quoted text at the cursor and moves behind it.
-    #[inline]
-    fn quoted(&mut self, quote: u8) -> Result<(usize, usize, bool), Broken> {
-        let start = self.pos + 1;
-        let bytes = &self.text.as_bytes()[..self.end];
-        let mut at = start;
-        let mut escaped = false;
-        loop {
-            let Some(found) = find_quote(bytes.get(at..).unwrap_or(&[]), quote) else {
-                // Cut off: the rest is the value, as far as it goes.
-                if self.end - start > 512 {
-                    self.pos = self.end;
-                    return Ok((start, self.end, escaped));
-                }
-                return Err(Broken);
-            };
-            if bytes[at + found] == quote {
-                self.pos = at + found + 1;
-                return Ok((start, at + found, escaped));
-            }
-            escaped = true;
-            at += found + 2;
-        }
-    }
-
-    /// Reads on inside a text value if it holds values in its turn.
-    #[inline]
+    /// Reads on inside a text value if it holds values in its turn; [`may_hold_values`] has been asked.
     fn inside(&mut self, node: u32) {
         let (start, len, escaped) = {
             let node = &self.nodes[node as usize];
             (node.start as usize, node.len as usize, node.escaped)
         };
-        let raw = &self.text.as_bytes()[start..start + len];
-        if len < 2 || self.frames.len() >= self.limits.depth || !may_hold_values(raw, escaped) {
-            return;
-        }
         let region = if escaped {
             if self.text.len() > self.limits.bytes.saturating_mul(4) {
                 self.bounded = true;
@@ -477,6 +453,49 @@ fn is_region(shape: Shape) -> bool {
     matches!(shape, Shape::Region | Shape::RegionPairs)
 }
 
+/// A quoted text that does not end is taken as cut off if it is at least this long.
+const CUT_OFF: usize = 512;
+
+/// The end of the quoted text that begins at `from`, and whether it has escapes.
+#[inline]
+fn closing(bytes: &[u8], from: usize, quote: u8) -> Result<(usize, bool), Broken> {
+    let mut at = from;
+    let mut escaped = false;
+    loop {
+        let found = at + find_quote(bytes.get(at..).unwrap_or(&[]), quote).ok_or(Broken)?;
+        if bytes[found] == quote {
+            return Ok((found, escaped));
+        }
+        escaped = true;
+        at = found + 2;
+    }
+}
+
+/// Where space and separators end.
+#[inline]
+fn behind_space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b';')) {
+        at += 1;
+    }
+    at
+}
+
+/// Whether a printed object, `Name(...)`, begins here.
+fn prints_object(rest: &[u8]) -> bool {
+    let word = rest.iter().take(80).take_while(|b| is_word(**b)).count();
+    word > 0 && rest.get(word) == Some(&b'(')
+}
+
+/// The length of the unquoted value that begins here.
+fn bare(rest: &[u8], spaced: bool) -> usize {
+    rest.iter()
+        .position(|b| {
+            matches!(b, b',' | b'}' | b']' | b')' | b'(' | b'{' | b'[' | b'\n' | b'"' | b'\'')
+                || (spaced && *b == b' ')
+        })
+        .unwrap_or(rest.len())
+}
+
 /// Where the quote or a backslash stands first. Most texts are short, so that eight bytes at a time
 /// in a register beat a search in wide strides, which is taken up behind the first few.
 #[inline]
@@ -504,6 +523,10 @@ fn is_word(byte: u8) -> bool {
 /// Whether a text value is worth reading as values: it begins like an object, a list, or
 /// printed pairs, or has lines.
 fn may_hold_values(raw: &[u8], escaped: bool) -> bool {
+    // What most values are.
+    if raw.len() < 2 || (raw.len() < 24 && raw[0].is_ascii_alphanumeric()) {
+        return false;
+    }
     let mut rest = raw;
     while let [b' ' | b'\n' | b'\t' | b'\r', tail @ ..] | [b'\\', b'n' | b't' | b'r', tail @ ..] = rest {
         rest = tail;
