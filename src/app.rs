@@ -60,6 +60,9 @@ pub enum StartError {
     /// The way to the store's server cannot be set up.
     #[error("connections to the store cannot be set up")]
     StoreTls(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The way to the receiver of traces cannot be set up.
+    #[error("connections to the receiver of traces cannot be set up")]
+    Traces(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The way to upstream cannot be set up.
     #[error("connections to the upstream cannot be set up")]
     Upstream(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -69,7 +72,8 @@ impl App {
     /// Builds everything and binds the ports. From then on the kernel queues
     /// connections; they are served by [`App::run`].
     pub async fn bind(config: &Config) -> Result<App, StartError> {
-        let telemetry = Arc::new(Telemetry::default());
+        let telemetry = Telemetry::new(config).map_err(|error| StartError::Traces(Box::new(error)))?;
+        let telemetry = Arc::new(telemetry);
         let drain = Drain::default();
         let serving = drain.latch();
         let upstream = Upstream::new(config, Arc::clone(&telemetry))
@@ -128,6 +132,7 @@ impl App {
         tokio::spawn(crate::server::serve(self.listener, self.max_connections, signal, exchange));
         drop(self.serving);
         self.drain.finished(self.drain_timeout).await;
+        self.telemetry.tracer.flush().await;
         admin.abort();
         info!("ended");
     }

@@ -15,6 +15,12 @@ pub enum Clock {
     Manual(Arc<AtomicU64>),
 }
 
+/// Nanoseconds since the Unix epoch, for what other programs compare with their own clocks.
+pub fn nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
 impl Clock {
     /// A manual clock that stands at `start`; all clones move together.
     pub fn manual(start: Timestamp) -> Clock {

@@ -12,10 +12,11 @@ pub mod vars;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 
 pub use parse::{
-    BaseUrl, Contract, ContractFields, Http2, LogFormat, Mode, OnFailure, Roots, Secret, Store, Transcript,
+    BaseUrl, Contract, ContractFields, Http2, LogFormat, Mode, OnFailure, Roots, Secret, Store, TraceContext,
+    Transcript,
 };
 pub use problems::{Problem, Problems};
 pub use proxies::{Proxies, Proxy};
@@ -81,6 +82,11 @@ pub struct Config {
     pub pending_ttl: Duration,
     pub admin_token: Option<Secret>,
     pub admin_content: bool,
+    pub trace_endpoint: Option<BaseUrl>,
+    pub trace_headers: HeaderMap,
+    pub trace_ca: Roots,
+    pub trace_context: TraceContext,
+    pub trace_content: bool,
     pub inspect_limit: usize,
     pub reply_limit: usize,
     pub hold_bytes: usize,
@@ -273,6 +279,11 @@ impl Given {
             pending_ttl: self.value(&vars::PENDING_TTL)?,
             admin_token: self.optional(&vars::ADMIN_TOKEN)?,
             admin_content: self.value(&vars::ADMIN_CONTENT)?,
+            trace_endpoint: self.optional(&vars::TRACE_ENDPOINT)?,
+            trace_headers: self.optional(&vars::TRACE_HEADERS)?.unwrap_or_default(),
+            trace_ca: self.value(&vars::TRACE_CA)?,
+            trace_context: self.value(&vars::TRACE_CONTEXT)?,
+            trace_content: self.value(&vars::TRACE_CONTENT)?,
             inspect_limit: self.value(&vars::INSPECT_LIMIT)?,
             reply_limit: self.value(&vars::REPLY_LIMIT)?,
             hold_bytes: self.value(&vars::HOLD_BYTES)?,

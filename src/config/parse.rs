@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use http::HeaderName;
 use http::uri::{Authority, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::engine::custody::budget::{self, Prices};
 use crate::engine::handoff::freshness::Freshness;
@@ -178,6 +178,17 @@ pub enum OnFailure {
     Closed,
 }
 
+/// What is done with the W3C trace context, where spans are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceContext {
+    /// A client's is continued, the upstream gets that of Seam's span.
+    On,
+    /// A client's is continued, the upstream gets it as it came.
+    In,
+    /// It is not read.
+    Off,
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -199,6 +210,29 @@ pub const BASE_URL: Kind<BaseUrl> = Kind {
     parse: base_url,
     expected: "what the client's base URL was: http or https, a host, no user, no query",
     example: "https://api.openai.com/v1",
+};
+
+/// A receiver of traces.
+pub const OTLP: Kind<BaseUrl> = Kind {
+    parse: base_url,
+    expected: "http or https, a host, a port, no user, no query",
+    example: "http://127.0.0.1:4318",
+};
+
+/// Headers that a receiver wants to see.
+pub const HEADERS: Kind<HeaderMap> = Kind {
+    parse: headers,
+    expected: "names and values like name=value, separated by commas",
+    example: "x-api-key=a-key",
+};
+
+/// What is done with the W3C context.
+pub const TRACE_CONTEXT: Kind<TraceContext> = Kind {
+    parse: |text| {
+        choose(text, &[("on", TraceContext::On), ("in", TraceContext::In), ("off", TraceContext::Off)])
+    },
+    expected: "on, in or off",
+    example: "in",
 };
 
 /// A span of time.
@@ -456,6 +490,20 @@ fn token(text: &str) -> Result<Secret, String> {
     if fits { Ok(Secret(text.to_owned())) } else { Err(String::new()) }
 }
 
+fn headers(text: &str) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or_else(String::new)?;
+        let name =
+            HeaderName::from_str(name.trim()).map_err(|_| "a name is no name of a header".to_owned())?;
+        let mut value =
+            HeaderValue::from_str(value.trim()).map_err(|_| "a value cannot stand in a head".to_owned())?;
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
 fn choose<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
     choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(String::new)
 }
@@ -670,6 +718,14 @@ mod tests {
             let remark = (STORE.parse)(wrong).expect_err(wrong);
             assert!(!remark.contains("hunter2"), "{remark}");
         }
+    }
+
+    #[test]
+    fn headers_are_pairs_whose_values_are_not_shown() {
+        check(&HEADERS, "x-key=hunter2, x-a = b=c,", r#"{"x-key": Sensitive, "x-a": Sensitive}"#);
+        check(&HEADERS, "x-key", "refused: ");
+        check(&HEADERS, "x key=1", "refused: a name is no name of a header");
+        check(&HEADERS, "x-key=\u{7f}", "refused: a value cannot stand in a head");
     }
 
     #[test]

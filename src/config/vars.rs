@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 
 use super::parse::{self, Kind};
 use crate::engine::custody::budget::Prices;
@@ -555,6 +555,57 @@ pub static ADMIN_CONTENT: Var<bool> = Var::new(
 )
 .because("Ids, names, sizes and outcomes are enough to run it; conversations are the customers'.");
 
+/// Where spans go.
+pub static TRACE_ENDPOINT: Var<parse::BaseUrl> = Var::new(
+    "SEAM_TRACE_ENDPOINT",
+    Watching,
+    parse::OTLP,
+    Unset,
+    "An OTLP receiver (http/protobuf) that gets one span a request and one a transfer; /v1/traces is put behind its path. See docs/traces.md.",
+)
+.because("Unset: no traces.");
+
+/// What a receiver of spans wants to see.
+pub static TRACE_HEADERS: Var<HeaderMap> = Var::new(
+    "SEAM_TRACE_HEADERS",
+    Watching,
+    parse::HEADERS,
+    Unset,
+    "Headers that are sent to the receiver of traces, such as its key.",
+)
+.because("A collector beside Seam wants none.")
+.secret();
+
+/// Roots of trust for the receiver of spans.
+pub static TRACE_CA: Var<parse::Roots> = Var::new(
+    "SEAM_TRACE_CA",
+    Watching,
+    parse::ROOTS,
+    Is("bundled"),
+    "Who vouches for an https receiver of traces: the built-in list of Mozilla, the machine's own list, or only the certificates of a PEM file.",
+)
+.because("The built-in list works in an empty container.");
+
+/// What is done with the W3C context.
+pub static TRACE_CONTEXT: Var<parse::TraceContext> = Var::new(
+    "SEAM_TRACE_CONTEXT",
+    Watching,
+    parse::TRACE_CONTEXT,
+    Is("on"),
+    "With SEAM_TRACE_ENDPOINT, what is done with traceparent: on continues a client's and gives the upstream that of Seam's span, in continues it and sends it up as it came, off does not read it.",
+)
+.because("A trace that is whole says most; choose in where the upstream refuses headers that it does not know.");
+
+/// Whether spans hold what was said.
+pub static TRACE_CONTENT: Var<bool> = Var::new(
+    "SEAM_TRACE_CONTENT",
+    Watching,
+    parse::SWITCH,
+    Is("off"),
+    "Whether spans hold what was said: arguments of transfer calls, briefs.",
+)
+.because("Traces are kept elsewhere, and read by many; conversations are the customers'.");
+
 /// The largest inspected request.
 pub static INSPECT_LIMIT: Var<usize> = Var::new(
     "SEAM_INSPECT_LIMIT",
@@ -722,6 +773,11 @@ pub static ALL: &[&dyn Setting] = &[
     &PENDING_TTL,
     &ADMIN_TOKEN,
     &ADMIN_CONTENT,
+    &TRACE_ENDPOINT,
+    &TRACE_HEADERS,
+    &TRACE_CA,
+    &TRACE_CONTEXT,
+    &TRACE_CONTENT,
     &INSPECT_LIMIT,
     &REPLY_LIMIT,
     &HOLD_BYTES,

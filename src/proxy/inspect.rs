@@ -31,6 +31,7 @@ use crate::engine::wire;
 use crate::runs::{Candidates, Runs, Tenant, Trouble};
 use crate::store::{Store, StoreError};
 use crate::telemetry::metrics::Arm;
+use crate::telemetry::trace::{SeenIn, Trace};
 use crate::telemetry::{Passed, Telemetry};
 pub(crate) use exchange::Exchange;
 use exchange::{About, Shown};
@@ -87,6 +88,8 @@ struct Who {
     tenant: Tenant,
     agent: Option<String>,
     run: Option<String>,
+    /// The span of its exchange.
+    trace: Trace,
 }
 
 impl Inspector {
@@ -139,7 +142,9 @@ impl Inner {
         head: &request::Parts,
         body: &Bytes,
     ) -> (Verdict, Option<Exchange>) {
+        let trace = Trace::of(head);
         let forward = |reason| {
+            trace.passed(reason);
             self.telemetry.passed(reason);
             (Verdict::Forward, None)
         };
@@ -160,7 +165,8 @@ impl Inner {
                 return (Verdict::Untouched(Passed::BodyUnreadable), None);
             }
         };
-        let who = self.who(&head.headers);
+        let who = Who { trace: trace.clone(), ..self.who(&head.headers) };
+        trace.read(&view, who.agent.as_deref());
         if who.agent.as_deref().is_some_and(|name| self.observers.iter().any(|known| known.matches(name))) {
             return forward(Passed::Observer);
         }
@@ -190,6 +196,7 @@ impl Inner {
             None => Course::Kept,
         };
         self.tell_decision(&decision, &before, &reading, &head.headers, course, at);
+        who.trace.decided(&decision, shadow, ask.is_some());
         let shown = decision.hop.and_then(|hop| {
             let held = decision.run.as_ref()?.transfers.iter().find(|transfer| transfer.record.hop == hop)?;
             let record = Some(held.record.id.clone());
@@ -275,6 +282,7 @@ impl Inner {
             tenant: Tenant::of(name.map_or(&b""[..], HeaderValue::as_bytes)),
             agent: text(&self.agent_header),
             run: text(&self.run_header),
+            trace: Trace::default(),
         }
     }
 
@@ -311,9 +319,15 @@ impl Inner {
             if let Some(taken) = decision.hop.and_then(|hop| run.transfer_mut(hop)) {
                 taken.shadow = shadow;
             }
+            let unseen: Vec<u32> =
+                decision.hop.into_iter().filter(|hop| is_new_to_the_list(run, *hop)).collect();
+            let spans = who.trace.transfers(run, &unseen, SeenIn::List);
             let ways = new_ways(reading, run);
             match self.runs.keep(&who.tenant, run, None, beside.versions(&run.id), &ways, at).await {
-                Ok(()) => return Ok((decision, before)),
+                Ok(()) => {
+                    spans.send();
+                    return Ok((decision, before));
+                }
                 Err(StoreError::Conflict) if turn.is_none() => turn = Some(self.runs.turn(&run.id).await),
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(error.into()),
@@ -335,6 +349,12 @@ fn unseen_id(reading: &Reading<'_>, tenant: &Tenant) -> Option<String> {
     let beginning = hash::prefix(items, items.len());
     let id = Hasher::new("unseen run").bytes(tenant.as_bytes()).bytes(beginning.as_str().as_bytes()).finish();
     Some(id.as_str()[..16].to_owned())
+}
+
+/// Whether nobody saw the transfer of this hop before the list showed it.
+fn is_new_to_the_list(run: &Run, hop: u32) -> bool {
+    let transfer = run.transfers.iter().find(|transfer| transfer.record.hop == hop);
+    transfer.is_some_and(|transfer| transfer.sender.is_none() && transfer.trace.is_none())
 }
 
 /// A run that began with a transfer seen only in the list can be found by that call from now on.

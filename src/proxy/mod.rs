@@ -34,6 +34,7 @@ pub(crate) use reply::Reply;
 use crate::config::{Config, OnFailure};
 use crate::drain::{Drain, Ending};
 use crate::telemetry::metrics::{Part, Stage};
+use crate::telemetry::trace::Trace;
 use crate::telemetry::{Blame, Event, InFlight, Passed, Telemetry};
 use crate::upstream::{self, Outgoing, Upstream};
 use error::Failure;
@@ -74,20 +75,26 @@ impl Shell {
     /// Serves one exchange; a failure is a reply too.
     pub(crate) async fn serve(
         self: Arc<Self>,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
     ) -> Result<Response<Reply>, Infallible> {
         self.telemetry.record(Event::Request);
-        let mut exchange = pin!(self.exchange(request));
+        let trace = self.telemetry.tracer.begin(request.method(), request.headers());
+        request.extensions_mut().insert(trace.clone());
+        let mut exchange = pin!(self.exchange(request, trace.clone()));
         // The server polls once more when everything has to end: what has no reply yet gets this one.
         let reply = poll_fn(|cx| {
             if self.ending.is_up() { Poll::Ready(Err(Failure::Ending)) } else { exchange.as_mut().poll(cx) }
         })
         .await;
-        Ok(reply.unwrap_or_else(|failure| self.failed(&failure)))
+        Ok(reply.unwrap_or_else(|failure| self.failed(&failure, &trace)))
     }
 
-    async fn exchange(self: &Arc<Self>, mut request: Request<Incoming>) -> Result<Response<Reply>, Failure> {
-        let in_flight = self.telemetry.begins();
+    async fn exchange(
+        self: &Arc<Self>,
+        mut request: Request<Incoming>,
+        trace: Trace,
+    ) -> Result<Response<Reply>, Failure> {
+        let in_flight = self.telemetry.begins(trace);
         if request.method() == Method::CONNECT {
             return Err(Failure::Tunnel);
         }
@@ -123,7 +130,7 @@ impl Shell {
             Route::Inspect => (),
             Route::Compressed => {
                 self.telemetry.record(Event::BodyCompressed);
-                self.untouched(Passed::BodyCompressed)?;
+                self.untouched(head, Passed::BodyCompressed)?;
                 return Ok((Outgoing::streamed(VecDeque::new(), body), None));
             }
             Route::Stream => return Ok((Outgoing::streamed(VecDeque::new(), body), None)),
@@ -131,7 +138,7 @@ impl Shell {
         match request::collect(body, self.inspect_limit, self.idle_timeout).await? {
             Collected::Larger(first, rest) => {
                 self.telemetry.record(Event::BodyTooLarge);
-                self.untouched(Passed::BodyTooLarge)?;
+                self.untouched(head, Passed::BodyTooLarge)?;
                 Ok((Outgoing::streamed(first, rest), None))
             }
             Collected::Whole(body, trailers) => {
@@ -144,6 +151,7 @@ impl Shell {
     /// The engine's word on a whole body; if it has none to give, the body goes on as it came.
     async fn judged(&self, head: &head::Parts, body: Bytes) -> Result<(Bytes, Option<Exchange>), Failure> {
         self.telemetry.record(Event::Inspected);
+        Trace::of(head).inspected(body.len());
         let began = Instant::now();
         let judged = caught(self.inspector.request(head, &body)).await;
         self.telemetry.worked(Part::Request, began.elapsed());
@@ -152,21 +160,22 @@ impl Shell {
             Ok((Verdict::Rewrite(body), exchange)) => Ok((body, exchange)),
             Ok((Verdict::Refuse(refusal), _)) => Err(Failure::Refused(refusal)),
             Ok((Verdict::Untouched(reason), _)) => {
-                self.untouched(reason)?;
+                self.untouched(head, reason)?;
                 Ok((body, None))
             }
             Err(panicked) => {
                 self.panicked("request", &panicked);
-                self.untouched(Passed::Panicked)?;
+                self.untouched(head, Passed::Panicked)?;
                 Ok((body, None))
             }
         }
     }
 
     /// Seam cannot do its part: the original bytes go on, or the exchange fails, as was chosen.
-    fn untouched(&self, reason: Passed) -> Result<(), Failure> {
+    fn untouched(&self, head: &head::Parts, reason: Passed) -> Result<(), Failure> {
         match self.on_failure {
             OnFailure::Open => {
+                Trace::of(head).passed(reason);
                 self.telemetry.passed(reason);
                 Ok(())
             }
@@ -182,6 +191,7 @@ impl Shell {
         {
             headers.insert(http::header::CONTENT_LENGTH, length.into());
         }
+        Trace::of(client).onward(&mut headers);
         let target = self.upstream.target(&client.uri).ok_or(Failure::Unforwardable)?;
         let mut request = Request::new(body);
         *request.method_mut() = client.method.clone();
@@ -199,6 +209,7 @@ impl Shell {
         in_flight: InFlight,
     ) -> Result<Response<Reply>, Failure> {
         let (mut head, body) = reply.into_parts();
+        in_flight.trace().replied(head.status);
         let switched = head.status == http::StatusCode::SWITCHING_PROTOCOLS;
         let protocol = head.headers.get(http::header::UPGRADE).cloned().filter(|_| switched);
         forward::reply_headers(&mut head.headers);
@@ -259,7 +270,9 @@ impl Shell {
         Failure::Upstream(self.upstream.authority().to_string(), fault)
     }
 
-    fn failed(&self, failure: &Failure) -> Response<Reply> {
+    fn failed(&self, failure: &Failure, trace: &Trace) -> Response<Reply> {
+        let is_refusal = matches!(failure, Failure::Refused(_));
+        trace.failed(if is_refusal { "refused" } else { "failed" }, &failure.code());
         let event = match failure {
             Failure::Refused(_) => Event::Refused,
             _ => match failure.blame() {

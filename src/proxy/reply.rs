@@ -40,7 +40,7 @@ pub(crate) struct Passing {
     /// Breaks the connection at the next poll.
     breaking: Option<Failure>,
     ended: bool,
-    _in_flight: InFlight,
+    in_flight: InFlight,
 }
 
 enum Source {
@@ -87,7 +87,7 @@ impl Reply {
             boundary: Boundary::default(),
             breaking: None,
             ended: false,
-            _in_flight: in_flight,
+            in_flight,
         })
     }
 }
@@ -152,6 +152,7 @@ impl Passing {
         };
         match frame {
             Poll::Ready(Some(Ok(frame))) => {
+                self.in_flight.trace().chunk();
                 if self.events
                     && let Some(data) = frame.data_ref()
                 {
@@ -181,6 +182,7 @@ impl Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         self.ended = true;
         let refused = matches!(failure, Failure::Refused(_));
+        self.in_flight.trace().failed(if refused { "refused" } else { "failed" }, &failure.code());
         self.shell.telemetry.record(if refused { Event::Refused } else { Event::ReplyBroken });
         self.shell.telemetry.failed(failure.reason(), Stage::InReply);
         warn!(reason = failure.code(), blame = ?failure.blame(), "a reply broke off: {}", failure.message());

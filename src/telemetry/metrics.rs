@@ -183,6 +183,18 @@ closed! {
     }
 }
 
+closed! {
+    /// What became of a span.
+    pub enum Exported {
+        /// The receiver took it.
+        Sent = "sent",
+        /// The receiver did not take it.
+        Failed = "failed",
+        /// Too many waited.
+        Dropped = "dropped",
+    }
+}
+
 impl From<&StoreError> for Why {
     fn from(error: &StoreError) -> Why {
         match error {
@@ -411,6 +423,11 @@ metrics! {
         "seam_failures_total",
         ["reason", "stage"],
         "Exchanges that failed, by reason; those that begin with upstream_ are the upstream's errors.",
+    ),
+    spans: Counter<(Exported,)> = Counter::new(
+        "seam_spans_total",
+        ["outcome"],
+        "Spans for the receiver of traces (SEAM_TRACE_ENDPOINT).",
     ),
     ready: Gauge = Gauge::new("seam_ready", "1 while requests should be sent here."),
 }

@@ -8,6 +8,7 @@ pub mod log;
 pub mod metrics;
 pub mod passages;
 pub mod reasons;
+pub mod trace;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,11 @@ pub use reasons::{Failed, Passed};
 use closed::closed;
 use metrics::{Call, Metrics, Part, Stage, Status};
 use passages::Passages;
+use trace::{Trace, Tracer};
 
+use crate::config::Config;
 use crate::store::StoreError;
+use crate::tls::TlsError;
 
 /// Who is to blame for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +74,11 @@ closed! {
 #[derive(Debug, Default)]
 pub struct Telemetry {
     /// The counters.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// Requests that passed as they came, lately.
     pub passages: Passages,
+    /// Makes spans.
+    pub tracer: Tracer,
 }
 
 /// Counts one exchange as in flight until it is dropped.
@@ -80,9 +86,17 @@ pub struct Telemetry {
 pub struct InFlight {
     telemetry: Arc<Telemetry>,
     is_stream: bool,
+    trace: Trace,
 }
 
 impl Telemetry {
+    /// Telemetry as `config` wants it. Needs a runtime.
+    pub(crate) fn new(config: &Config) -> Result<Telemetry, TlsError> {
+        let metrics = Arc::default();
+        let tracer = Tracer::start(config, &metrics)?;
+        Ok(Telemetry { metrics, passages: Passages::default(), tracer })
+    }
+
     /// Records that `event` happened.
     pub fn record(&self, event: Event) {
         self.metrics.events.one((event,));
@@ -93,10 +107,10 @@ impl Telemetry {
         self.metrics.events.value((event,))
     }
 
-    /// An exchange began.
-    pub fn begins(self: &Arc<Self>) -> InFlight {
+    /// An exchange began, whose span is `trace`.
+    pub fn begins(self: &Arc<Self>, trace: Trace) -> InFlight {
         self.metrics.exchanges_in_flight.add(1);
-        InFlight { telemetry: Arc::clone(self), is_stream: false }
+        InFlight { telemetry: Arc::clone(self), is_stream: false, trace }
     }
 
     /// A request to an inspected route went up as it came.
@@ -146,6 +160,11 @@ impl Telemetry {
 }
 
 impl InFlight {
+    /// Its span.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
     /// Its reply is an event stream.
     pub fn streams(&mut self) {
         if !self.is_stream {
@@ -171,7 +190,7 @@ mod tests {
     #[test]
     fn an_exchange_is_in_flight_until_it_is_dropped() {
         let telemetry = Arc::new(Telemetry::default());
-        let mut exchange = telemetry.begins();
+        let mut exchange = telemetry.begins(Trace::default());
         exchange.streams();
         exchange.streams();
         let standing = || {

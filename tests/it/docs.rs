@@ -5,6 +5,7 @@ use std::path::Path;
 
 use seam::config::profiles;
 use seam::engine::event::Code;
+use seam::telemetry::trace::names;
 use seam::telemetry::{metrics, reasons};
 
 #[track_caller]
@@ -58,7 +59,8 @@ fn the_docs_list_every_finding() {
 }
 
 #[test]
-fn the_docs_list_every_metric_and_every_reason() {
+fn the_docs_list_every_metric_reason_and_attribute() {
     check("docs/metrics.md", &metrics::markdown());
     check("docs/reasons.md", &reasons::markdown());
+    check("docs/traces.md", &names::markdown());
 }

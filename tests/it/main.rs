@@ -20,6 +20,7 @@ mod pass_through;
 mod responses;
 mod stores;
 mod support;
+mod traces;
 mod verifier;
 mod watched;
 mod way_out;

@@ -146,6 +146,9 @@ pub struct Transfer {
     /// Whether its receiver's requests went up as they came, the brief made in the shadow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shadow: bool,
+    /// Its place in a trace, as `traceparent` has it, where the shell told one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// The facts whose values a reply of the receiver has used, as indexes into the record's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<usize>,

@@ -107,6 +107,7 @@ pub fn transfer(
         results: 0,
         expires: at.now.plus_ms(at.policy.pending_ms),
         shadow: false,
+        trace: None,
         used: Vec::new(),
         generated: None,
         request: None,

@@ -28,6 +28,7 @@ use crate::runs::Trouble;
 use crate::store::StoreError;
 use crate::telemetry::Passed;
 use crate::telemetry::metrics::{Arm, Brief, Part};
+use crate::telemetry::trace::SeenIn;
 
 /// One inspected exchange whose reply teaches something; lives until the reply ended.
 #[derive(Debug)]
@@ -130,6 +131,7 @@ impl Exchange {
     /// What is told of the reply once it has ended.
     fn tell(&self, reply: &Reply, began: Instant) {
         let telemetry = &self.about.inner.telemetry;
+        self.about.who.trace.answered(reply);
         telemetry.worked(Part::ReplyEnd, began.elapsed());
         if let Some(since) = self.waited.since {
             telemetry.held(self.waited.most, since.elapsed());
@@ -258,10 +260,14 @@ impl About {
         let _turn = inner.runs.turn(&self.run).await;
         for _ in 0..TRIES {
             let (run, log, versions) = inner.runs.load(tenant, &self.run).await?;
-            let learned = self.learned(&reading, reply, run, log, asks);
+            let mut learned = self.learned(&reading, reply, run, log, asks);
+            let hops = [learned.transfers.as_slice(), &learned.refused].concat();
+            let spans = self.who.trace.transfers(&mut learned.run, &hops, SeenIn::Reply);
             let (run, log) = (&learned.run, &learned.log);
             match inner.runs.keep(tenant, run, Some(log), versions, &learned.lookups, self.at).await {
                 Ok(()) => {
+                    spans.send();
+                    self.who.trace.belongs(&self.run);
                     let after = self.headed.map(|headed| headed.elapsed()).unwrap_or_default();
                     inner.telemetry.learned(&learned, self.arm, after);
                     return Ok(learned);
