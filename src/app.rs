@@ -168,7 +168,8 @@ pub(crate) fn policy(config: &Config) -> Policy {
             turns: config.transcript_turns,
             result_bytes: config.result_bytes,
         },
-        profile: config.profile,
+        profile: config.server.profile,
+        unthinking: config.server.unthinking.clone(),
         freshness: config.freshness.clone(),
         hops: Limits {
             since_turn: config.hops.map_or(Limits::default().since_turn, |limit| limit as u32),

@@ -25,7 +25,6 @@ pub use source::{Environment, Source};
 use crate::engine::custody::budget::Prices;
 use crate::engine::handoff::freshness::Freshness;
 use crate::engine::policy::Enforce;
-use crate::engine::profile::Profile;
 use vars::{Entry, Fallback, Var};
 
 /// What the name of every variable begins with.
@@ -45,7 +44,7 @@ pub struct Config {
     pub http2: Http2,
     /// The proxy on the way out, from variables that other programs know too.
     pub proxies: Proxies,
-    pub profile: Profile,
+    pub server: profiles::Server,
     pub mode: Mode,
     pub rewrite_percent: u8,
     pub contract: Contract,
@@ -242,7 +241,7 @@ impl Given {
             upstream_ca: self.value(&vars::UPSTREAM_CA)?,
             http2: self.value(&vars::HTTP2)?,
             proxies: self.proxies()?,
-            profile: self.value(&vars::PROFILE)?,
+            server: self.value(&vars::PROFILE)?,
             mode: self.value(&vars::MODE)?,
             rewrite_percent: self.value(&vars::REWRITE_PERCENT)?,
             contract: self.value(&vars::CONTRACT)?,

@@ -12,7 +12,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::engine::custody::budget::{self, Prices};
 use crate::engine::handoff::freshness::Freshness;
 use crate::engine::policy::Enforce;
-use crate::engine::profile::Profile;
 
 /// One way to write a value: how it is read, and how to tell a person.
 #[derive(Debug)]
@@ -344,7 +343,7 @@ pub const TOOL: Kind<Option<String>> = Kind {
 };
 
 /// What the server behind Seam wants of a list.
-pub const PROFILE: Kind<Profile> = Kind {
+pub const PROFILE: Kind<super::profiles::Server> = Kind {
     parse: super::profiles::named,
     expected: "openai, azure, vllm, llama.cpp, ollama, mistral, gemini-compat, anthropic-compat, \
                strict-alternation, no-system-role, deepseek, openrouter or the path of a .toml file like those of config/profiles",

@@ -3,7 +3,9 @@
 
 use serde::Deserialize;
 
-use crate::engine::profile::{AfterResult, Content, Developer, Ids, Neighbours, Opening, Profile, Standing};
+use crate::engine::profile::{
+    AfterResult, Content, Developer, Ids, Models, Neighbours, Opening, Profile, Standing,
+};
 
 /// The built-in profiles, by name; the default first.
 pub const ALL: &[(&str, &str)] = &[
@@ -21,6 +23,15 @@ pub const ALL: &[(&str, &str)] = &[
     ("openrouter", include_str!("../../config/profiles/openrouter.toml")),
 ];
 
+/// What the server behind Seam wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Server {
+    /// Of a list.
+    pub profile: Profile,
+    /// Of its models: these refuse to be given hidden reasoning.
+    pub unthinking: Models,
+}
+
 /// A profile as it is written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +47,7 @@ pub struct Document {
     neighbours: Option<Line<Neighbours>>,
     after_result: Option<Line<AfterResult>>,
     opening: Option<Line<Opening>>,
+    unthinking: Option<Line<Vec<String>>>,
     /// What these servers want that is the default already.
     #[serde(default, rename = "note")]
     pub notes: Vec<Note>,
@@ -93,6 +105,11 @@ impl Document {
         }
     }
 
+    /// Patterns of the models that refuse hidden reasoning.
+    pub fn unthinking(&self) -> &[String] {
+        self.unthinking.as_ref().map_or(&[], |line| &line.is)
+    }
+
     /// The choices with their reasons.
     pub fn told(&self) -> Vec<Told<'_>> {
         fn tell<'d, T>(about: &'static str, line: Option<&'d Line<T>>) -> Option<Told<'d>> {
@@ -121,13 +138,14 @@ impl Document {
                 self.after_result.as_ref(),
             ),
             tell("one neutral user message ahead of an agent's first words", self.opening.as_ref()),
+            tell("hidden reasoning stays out of what these models get", self.unthinking.as_ref()),
         ];
         told.into_iter().flatten().collect()
     }
 }
 
-/// The profile of this name, or of the file at this path.
-pub fn named(text: &str) -> Result<Profile, String> {
+/// What the server of this name wants, or one as the file at this path says.
+pub fn named(text: &str) -> Result<Server, String> {
     let written = match ALL.iter().find(|(name, _)| *name == text) {
         Some((_, written)) => (*written).to_owned(),
         None if std::path::Path::new(text).extension().is_some_and(|end| end == "toml") => {
@@ -135,7 +153,8 @@ pub fn named(text: &str) -> Result<Profile, String> {
         }
         None => return Err(String::new()),
     };
-    Document::read(&written).map(|document| document.profile())
+    let document = Document::read(&written)?;
+    Ok(Server { profile: document.profile(), unthinking: Models::new(document.unthinking()) })
 }
 
 #[cfg(test)]
@@ -159,8 +178,30 @@ mod tests {
 
     #[test]
     fn the_default_asks_for_nothing() {
-        assert_eq!(named("openai"), Ok(Profile::default()));
-        assert!(!named("mistral").expect("built in").is_plain());
+        assert!(named("openai").expect("built in").profile.is_plain());
+        assert!(!named("mistral").expect("built in").profile.is_plain());
+    }
+
+    #[test]
+    fn models_that_refuse_hidden_reasoning_are_known_where_they_are_served() {
+        let check = |profile: &str, model: &str, expected: bool| {
+            assert_eq!(
+                named(profile).expect("built in").unthinking.have(model),
+                expected,
+                "{profile} {model}"
+            );
+        };
+        for profile in ["openai", "azure", "openrouter"] {
+            for model in
+                ["gpt-4.1", "openai/gpt-4o-mini", "gpt-3.5-turbo", "gpt-5-chat-latest", "chatgpt-4o-latest"]
+            {
+                check(profile, model, true);
+            }
+            for model in ["gpt-5", "gpt-5-mini", "o3", "o4-mini", "gpt-oss-120b"] {
+                check(profile, model, false);
+            }
+        }
+        check("vllm", "gpt-4.1", false);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use super::parse::{self, Kind};
 use crate::engine::custody::budget::Prices;
 use crate::engine::handoff::freshness::Freshness;
 use crate::engine::policy::Enforce;
-use crate::engine::profile::Profile;
 
 /// A variable and how its value is read.
 #[derive(Debug)]
@@ -189,7 +188,7 @@ pub static HTTP2: Var<parse::Http2> = Var::new(
 .because("The upstream chooses; off is for endpoints whose HTTP/2 is at fault.");
 
 /// What the server behind Seam wants of a list.
-pub static PROFILE: Var<Profile> = Var::new(
+pub static PROFILE: Var<super::profiles::Server> = Var::new(
     "SEAM_PROFILE",
     Network,
     parse::PROFILE,

@@ -6,7 +6,7 @@ use super::handoff::contract::Fields;
 use super::handoff::detect::Naming;
 use super::handoff::freshness::Freshness;
 use super::handoff::transcript;
-use super::profile::Profile;
+use super::profile::{Models, Profile};
 
 /// How much is asked of a contract; each includes the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +82,8 @@ pub struct Policy {
     pub transcript: transcript::Policy,
     /// What the server behind Seam wants of a list.
     pub profile: Profile,
+    /// Models that refuse to be given hidden reasoning.
+    pub unthinking: Models,
     /// How long facts stay good.
     pub freshness: Freshness,
     /// Milliseconds that a transfer waits for its receiver.

@@ -2,6 +2,7 @@
 //! What is right everywhere is no choice and stands in the rebuild itself.
 
 use serde::Deserialize;
+use wildmatch::WildMatch;
 
 /// One server's choices. The default asks for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,24 @@ impl Profile {
     /// Whether it asks for nothing.
     pub fn is_plain(&self) -> bool {
         *self == Profile::default()
+    }
+}
+
+/// Models of one kind, by patterns on their names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Models(Vec<WildMatch>);
+
+impl Models {
+    /// The models that one of these patterns matches, behind any maker's name.
+    pub fn new<S: AsRef<str>>(patterns: &[S]) -> Models {
+        Models(patterns.iter().map(|pattern| WildMatch::new(&pattern.as_ref().to_lowercase())).collect())
+    }
+
+    /// Whether a model of this name is one of them.
+    pub fn have(&self, model: &str) -> bool {
+        let model = model.to_lowercase();
+        let name = model.rsplit('/').next().unwrap_or_default();
+        self.0.iter().any(|pattern| pattern.matches(&model) || pattern.matches(name))
     }
 }
 
@@ -108,4 +127,22 @@ pub enum Opening {
     Anybody,
     /// Only the user's side: one neutral message of it stands ahead of an agent's.
     User,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_known_by_patterns_behind_any_makers_name() {
+        let models = Models::new(&["gpt-4*", "*-chat-latest"]);
+        let check = |model: &str, expected: bool| assert_eq!(models.have(model), expected, "{model}");
+        check("gpt-4.1-mini", true);
+        check("openai/GPT-4o-2024-08-06", true);
+        check("gpt-5-chat-latest", true);
+        check("gpt-5-mini", false);
+        check("my-gpt-4", false);
+        check("", false);
+        assert!(!Models::default().have("gpt-4"));
+    }
 }

@@ -36,6 +36,10 @@ fn the_docs_say_what_every_profile_chooses_and_why() {
             let (about, reason, source) = (told.about, told.reason, told.source);
             writeln!(page, "- **{about}**: {reason} ([source]({source}))").expect("a string takes all");
         }
+        if !document.unthinking().is_empty() {
+            writeln!(page, "- Its models that take no reasoning: `{}`.", document.unthinking().join("`, `"))
+                .expect("a string takes all");
+        }
         for note in &document.notes {
             writeln!(page, "- {} ([source]({}))", note.what, note.source).expect("a string takes all");
         }

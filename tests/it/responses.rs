@@ -209,6 +209,32 @@ async fn what_another_model_thought_goes_whole() {
 }
 
 #[tokio::test]
+async fn a_model_that_does_not_reason_gets_no_reasoning_of_a_run_that_nobody_saw_either() {
+    let mut play = Play::start().await;
+    let list = json!([
+        opening(),
+        thought("rs_1"),
+        find("c1"),
+        result("c1", ARRIVAL),
+        thought("rs_2"),
+        call("c2", "ask_tide", &json!({})),
+        result("c2", "23:10"),
+        transfer("c3"),
+        moved("c3"),
+    ]);
+    for (model, stays) in [("gpt-4.1-mini", 0), ("gpt-5-mini", 2)] {
+        let mut sent = pilot(list.clone());
+        sent["model"] = model.into();
+        let got = play.send_raw(&sent, "application/json", br#"{"id":"resp_1","output":[]}"#).await;
+        told(&got, PILOT);
+        let kept: Vec<&Value> = got["input"].as_array().unwrap().iter().collect();
+        let reasoning = kept.iter().filter(|item| item["type"] == "reasoning").count();
+        let calls = kept.iter().filter(|item| item["type"] == "function_call").count();
+        assert_eq!((reasoning, calls), (stays, stays), "{model}: {got:#}");
+    }
+}
+
+#[tokio::test]
 async fn items_that_only_upstream_has_stay_with_what_belongs_to_them() {
     let mut play = Play::start().await;
     let first = [thought("rs_1"), find("c1"), says("msg_1", "Looking.")];

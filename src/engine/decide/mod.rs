@@ -244,7 +244,7 @@ fn rewrite_for_holder(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) ->
         ));
     }
     let voices = reading.voices(&run);
-    let thoughts = rebuild::foreign_thoughts(reading, &run);
+    let thoughts = rebuild::foreign_thoughts(reading, &run, &at.policy.unthinking);
     let others = Foreign { sender: held.sender.map(|sender| &run.agents[sender].print), thoughts: &thoughts };
     let ends = ends.unwrap_or(Ends { taken_up: 0, filtered: 0 });
     let rebuilt = rebuild::rebuild(reading, &voices, ends, others, at.policy);

@@ -179,7 +179,7 @@ fn with_log(
         return Decision::forward(Pass::NotReceiver, Some(run), true);
     };
     let sender = run.transfers[place].sender.map(|sender| run.agents[sender].print.clone());
-    let thoughts = rebuild::foreign_thoughts(reading, &run);
+    let thoughts = rebuild::foreign_thoughts(reading, &run, &at.policy.unthinking);
     let others = Foreign { sender: sender.as_ref(), thoughts: &thoughts };
     let transfer = &mut run.transfers[place];
     if at.policy.contract == Contract::Read && transfer.record.origin == Origin::Derived {

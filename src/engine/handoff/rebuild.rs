@@ -10,6 +10,7 @@ use crate::engine::custody::agent::Fingerprint;
 use crate::engine::custody::run::Run;
 use crate::engine::event::{Code, Finding};
 use crate::engine::policy::Policy;
+use crate::engine::profile::Models;
 use crate::engine::read::Reading;
 use crate::engine::record::LeftOut;
 use crate::engine::view::{Dialect, Hidden, Keep, Plan, Role};
@@ -85,10 +86,12 @@ pub struct Foreign<'a> {
     pub thoughts: &'a [usize],
 }
 
-/// The hidden reasoning in a list that another model made than the one it goes to.
-pub fn foreign_thoughts(reading: &Reading<'_>, run: &Run) -> Vec<usize> {
+/// The hidden reasoning in a list that the model it goes to cannot read: another one made it, or it takes none.
+pub fn foreign_thoughts(reading: &Reading<'_>, run: &Run, unthinking: &Models) -> Vec<usize> {
     let Some(asked) = reading.view.model.as_deref() else { return Vec::new() };
-    let is_foreign = |hidden: &&Hidden<'_>| run.thinker(&hidden.id).is_some_and(|made| made != asked);
+    let takes_none = unthinking.have(asked);
+    let is_foreign =
+        |hidden: &&Hidden<'_>| takes_none || run.thinker(&hidden.id).is_some_and(|made| made != asked);
     reading.view.hidden.iter().filter(is_foreign).map(|hidden| hidden.item).collect()
 }
 
