@@ -21,6 +21,7 @@ mod responses;
 mod stores;
 mod support;
 mod traces;
+mod tidy;
 mod verifier;
 mod watched;
 mod way_out;
