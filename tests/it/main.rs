@@ -17,6 +17,7 @@ mod field_reports;
 mod http2;
 mod matrix;
 mod pass_through;
+mod prompt_cache;
 mod responses;
 mod stores;
 mod support;

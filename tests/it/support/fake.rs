@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 
 pub(crate) use servers::{ALL, Server};
 
+use super::prompt_cache::{PromptCache, Read};
 use super::rules::{Fault, GoesBack, faults};
 
 /// What the model says in one reply.
@@ -106,12 +107,14 @@ pub(crate) enum Judge {
 struct Desk {
     script: VecDeque<(Turn, Judge)>,
     seen: Vec<Judged>,
+    /// Where it reckons what a prompt costs.
+    cache: Option<PromptCache>,
 }
 
 /// A running fake. It ends when it is dropped.
 pub(crate) struct Fake {
     pub(crate) server: &'static Server,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     desk: Arc<Mutex<Desk>>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -136,6 +139,11 @@ impl Fake {
             }
         });
         Fake { server, address, desk, task }
+    }
+
+    /// From now on its replies say what of the prompt was cached.
+    pub(crate) fn caches(&self) {
+        self.desk.lock().unwrap().cache = Some(PromptCache::default());
     }
 
     /// The base URL that a client would have.
@@ -168,10 +176,12 @@ async fn answer(
     let body = request.into_body().collect().await?.to_bytes();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let found = faults(&body, server.rules);
-    let (turn, judge) = {
+    let (turn, judge, read) = {
         let mut desk = desk.lock().unwrap();
+        let read = desk.cache.as_mut().map_or(Read { input: 1, cached: 0 }, |cache| cache.read(&body));
         desk.seen.push(Judged { body: body.clone(), faults: found.clone() });
-        desk.script.pop_front().unwrap_or((Turn::says("Yes."), Judge::Refuse))
+        let (turn, judge) = desk.script.pop_front().unwrap_or((Turn::says("Yes."), Judge::Refuse));
+        (turn, judge, read)
     };
     let (status, kind, reply) = match found.first().filter(|_| judge == Judge::Refuse) {
         Some(fault) => {
@@ -179,13 +189,13 @@ async fn answer(
             (status, "application/json", error.to_string())
         }
         None if body["stream"] == true => (200, "text/event-stream", streams::stream(server, &turn)),
-        None => (200, "application/json", whole(server, &turn).to_string()),
+        None => (200, "application/json", whole(server, &turn, read).to_string()),
     };
     let reply = Response::builder().status(status).header("content-type", kind).body(Full::new(reply.into()));
     Ok(reply.unwrap())
 }
 
-fn whole(server: &Server, turn: &Turn) -> Value {
+fn whole(server: &Server, turn: &Turn, read: Read) -> Value {
     let finish = if turn.calls.is_empty() || server.shape.finish == servers::Finish::Stop {
         "stop"
     } else {
@@ -193,7 +203,8 @@ fn whole(server: &Server, turn: &Turn) -> Value {
     };
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "message": turn.message(server), "finish_reason": finish}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
+        "usage": {"prompt_tokens": read.input, "completion_tokens": 1, "total_tokens": read.input + 1,
+            "prompt_tokens_details": {"cached_tokens": read.cached}}})
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub(crate) mod conversations;
 pub(crate) mod fake;
 pub(crate) mod garage;
 pub(crate) mod h2;
+pub(crate) mod prompt_cache;
 pub(crate) mod redis;
 pub(crate) mod responses_rules;
 pub(crate) mod rules;
