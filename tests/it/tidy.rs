@@ -52,6 +52,11 @@ const MAY: &[(&str, &[&str], &str)] = &[
         "demo, replay and verify play a client and an upstream of their own: they speak a dialect, they read none",
     ),
     (
+        "src/telemetry/trace",
+        &["tool_calls"],
+        "the word that the conventions for traces have for why a model stopped",
+    ),
+    (
         "src/engine/handoff/contract",
         &["tool_call_id", "call_id"],
         "words that contracts in the field have for their evidence; they stand in arguments, not in a dialect's fields",
