@@ -80,6 +80,11 @@ impl Hasher {
     }
 }
 
+/// The hash of a request, as the client sent it: who sends it once more sends the same bytes.
+pub fn request(body: &[u8]) -> Hash {
+    Hasher::new("request").bytes(body).finish()
+}
+
 /// The hash of the first `count` items that are not system text, without names
 /// and white space: how a hidden boundary is found again.
 pub fn prefix(items: &[Item<'_>], count: usize) -> Hash {

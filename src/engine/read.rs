@@ -73,6 +73,8 @@ pub enum Way {
     Turns,
     /// A sender's words open the conversation.
     Words,
+    /// The client says that it sends the same request again.
+    Resent,
 }
 
 impl Way {
@@ -86,10 +88,11 @@ impl Way {
             Way::Text => "text",
             Way::Turns => "turns",
             Way::Words => "words",
+            Way::Resent => "resent",
         }
     }
 
-    /// Whether it serves only as long as a transfer waits for its receiver.
+    /// Whether it serves only as long as a transfer waits for its receiver, or a client for its reply.
     pub fn waits(self) -> bool {
         self >= Way::Turns
     }
@@ -168,10 +171,13 @@ impl Reading<'_> {
         })
     }
 
-    /// Whether the conversation begins here: nothing was called yet.
+    /// Whether the conversation begins here: nothing was called, and nobody has answered the customer yet.
     pub fn is_opening(&self) -> bool {
+        let items = &self.view.items;
+        let spoken = items.iter().position(|item| item.role == Role::User).unwrap_or(items.len());
         !self.view.is_delta()
-            && self.view.items.iter().all(|item| item.calls.is_empty() && item.role != Role::Tool)
+            && items.iter().all(|item| item.calls.is_empty() && item.role != Role::Tool)
+            && items[spoken..].iter().all(|item| item.role != Role::Assistant)
     }
 
     /// Whether it is a guardrail's or a title's: no tools, and a reply in a fixed shape.
@@ -363,6 +369,11 @@ pub fn words_lookup(words: &str) -> Option<Lookup> {
     (TELLING..=DELEGATED_MAX)
         .contains(&words.len())
         .then(|| Lookup::new(Way::Words, &Hasher::new("words").text(words).finish()))
+}
+
+/// The key of a request that a client may send again.
+pub fn resent_lookup(request: &Hash) -> Lookup {
+    Lookup::new(Way::Resent, request)
 }
 
 /// The key of the operator's run header.

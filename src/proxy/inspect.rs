@@ -23,7 +23,7 @@ use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::inject::Asked;
 use crate::engine::hash::{self, Hasher};
 use crate::engine::policy::{self, Policy};
-use crate::engine::read::{Lookup, Reading, reading, transfer_lookup};
+use crate::engine::read::{Lookup, Reading, reading, resent_lookup, transfer_lookup};
 use crate::engine::time::Timestamp;
 use crate::engine::view::{Dialect, Plan};
 use crate::engine::watch::Hold;
@@ -40,6 +40,9 @@ use told::{Before, Course};
 /// Writers of one run that may come in between before a request gives up and passes as it is. Those of
 /// this process queue, so each try is lost to another replica; time runs out before chance does.
 const TRIES: usize = 16;
+
+/// OpenAI's SDKs count here how often they have sent a request before.
+const RETRIES: &str = "x-stainless-retry-count";
 
 /// What to do with an inspected request.
 #[derive(Debug)]
@@ -90,6 +93,8 @@ struct Who {
     run: Option<String>,
     /// The span of its exchange.
     trace: Trace,
+    /// Whether the client says that it sends the request once more.
+    retries: bool,
 }
 
 impl Inspector {
@@ -283,6 +288,7 @@ impl Inner {
             agent: text(&self.agent_header),
             run: text(&self.run_header),
             trace: Trace::default(),
+            retries: headers.get(RETRIES).is_some_and(|count| count != "0"),
         }
     }
 
@@ -296,7 +302,10 @@ impl Inner {
         at: Timestamp,
     ) -> Result<(Decision, Before), Trouble> {
         let fresh = unseen_id(reading, &who.tenant).unwrap_or_else(|| self.fresh_id());
-        let lookups = reading.lookups(who.run.as_deref());
+        let mut lookups = reading.lookups(who.run.as_deref());
+        if who.retries {
+            lookups.push(resent_lookup(&hash::request(body)));
+        }
         let mut turn = None;
         for _ in 0..TRIES {
             let Candidates { found, beside } = self.runs.find(&who.tenant, &lookups).await?;

@@ -19,6 +19,9 @@ pub(super) fn locate<'a>(reading: &Reading<'_>, found: &'a Found, now: Timestamp
     if let Some(id) = sets(Way::Header).find_map(|set| set.first()) {
         return Located::Run(id);
     }
+    if let [only] = sets(Way::Resent).flatten().collect::<Vec<_>>()[..] {
+        return Located::Run(only);
+    }
     let turns = reading.turns(&reading.voices(&Nobody));
     let fits = |way: Way, id: &String| {
         // Words alone are alike in many runs: what the customer said since tells them apart.

@@ -53,8 +53,9 @@ pub fn transfer(
     at: Circumstances<'_>,
 ) -> Transfer {
     let whole = run.whole && !log.cut;
+    let said = seen.said.unwrap_or(seen.arguments);
     let Composed { origin, handoff, facts, findings } =
-        compose::compose(seen.said.unwrap_or(seen.arguments), seen.asking, log, whole, at.policy, at.now);
+        compose::compose(said, seen.asking, log, whole, at.body, at.policy, at.now);
     let to = seen.to.unwrap_or_else(|| Destination {
         name: seen.name.to_owned(),
         uncounted: None,

@@ -42,12 +42,14 @@ pub struct Composed {
     pub findings: Vec<Finding>,
 }
 
-/// Reads, judges and verifies what a sender said in its transfer call. `whole`: the log is the whole run.
+/// Reads, judges and verifies what a sender said in its transfer call. `whole`: the log is the whole run;
+/// `shown`: what the sender had before it, as it was written.
 pub fn compose(
     said: &str,
     asking: Asking,
     log: &Log,
     whole: bool,
+    shown: &str,
     policy: &Policy,
     now: Timestamp,
 ) -> Composed {
@@ -66,13 +68,25 @@ pub fn compose(
     bind(&mut handoff, log, &policy.rules);
     // What stays behind is an empty list where the sender said *none*.
     let claims = handoff.established.as_mut().map(std::mem::take).unwrap_or_default();
-    let facts = if claims.is_empty() {
+    let mut facts = if claims.is_empty() {
         Vec::new()
     } else {
         verify(claims, &Evidence::index(log.happenings(), whole), &policy.freshness, now)
     };
+    for fact in &mut facts {
+        pass_on(fact, shown);
+    }
     findings.extend(facts.iter().filter_map(finding));
     Composed { origin, handoff, facts, findings }
+}
+
+/// Who cites what it was told did not make it up: a client may pass on, in a text, what ran elsewhere.
+fn pass_on(fact: &mut Fact, shown: &str) {
+    let cited = fact.claim.evidence.as_deref().map(str::trim).filter(|id| id.len() > 1);
+    if fact.outcome == Outcome::NoSuchCall && cited.is_some_and(|id| shown.contains(id)) {
+        fact.outcome = Outcome::Unseen;
+        fact.why.replace_range(.., "no call that was seen has this id; the request shows it in a text");
+    }
 }
 
 /// A constraint binds where the customer is quoted with it, word for word, or the operator's rules have it.

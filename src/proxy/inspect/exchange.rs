@@ -15,7 +15,7 @@ use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
 use crate::engine::decide::Circumstances;
 use crate::engine::event::{Code, Finding};
-use crate::engine::hash::Hasher;
+use crate::engine::hash;
 use crate::engine::learn::{Learned, Terms, learn};
 use crate::engine::read::{Reading, reading};
 use crate::engine::reply::Reply;
@@ -296,7 +296,7 @@ impl About {
             log: &|_| Log::default(),
             body: std::str::from_utf8(&self.body).unwrap_or_default(),
         };
-        let request = Hasher::new("request").bytes(&self.body).finish();
+        let request = hash::request(&self.body);
         let terms = Terms {
             header: self.who.run.as_deref(),
             request: &request,

@@ -273,6 +273,62 @@ async fn a_resent_request_is_not_corrected_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_first_request_that_an_sdk_sends_again_is_the_same_run() {
+    let desk = Desk::with(&[("SEAM_CONTRACT", "inject"), ("SEAM_ENFORCE", "facts")]);
+    let sent = request(&[system(DESK), opening()], &desk_tools());
+    let wrong = answer(Form::Plain, "one", &transfers(&contract("c99")));
+    for (retries, asked) in [("0", 2), ("1", 1), ("2", 1)] {
+        let mut head = head("Bearer one");
+        head.headers.insert("x-stainless-retry-count", retries.parse().expect("a value"));
+        let got = desk.play(&head, &sent, vec![wrong.clone(), wrong.clone()]).await;
+        assert_eq!(got.sent.len(), asked, "try {retries}");
+        assert!(matches!(got.broken, Some(Broken::Refused(_))));
+    }
+    assert_eq!(all(&desk).await.len(), 1);
+}
+
+/// The outcome of the one fact of a handoff that cites this, in a conversation with these messages.
+async fn outcome(messages: &[Value], cites: &str) -> (bool, Option<String>) {
+    let desk =
+        Desk::with(&[("SEAM_CONTRACT", "inject"), ("SEAM_ENFORCE", "facts"), ("SEAM_CORRECTIONS", "0")]);
+    let sent = request(messages, &desk_tools());
+    let answers = vec![answer(Form::Plain, "one", &transfers(&contract(cites)))];
+    let got = desk.play(&head("Bearer one"), &sent, answers).await;
+    let refused = matches!(got.broken, Some(Broken::Refused(_)));
+    let records = all(&desk).await;
+    let fact = records.first().and_then(|record| record.facts.first());
+    (refused, fact.map(|fact| fact.outcome.name().to_owned()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cites_what_seam_did_not_see_is_not_refused() {
+    let unseen = (false, Some("unseen".to_owned()));
+    let fresh = [system(DESK), opening()];
+    assert_eq!(outcome(&fresh, "c77").await, (true, Some("no_such_call".to_owned())));
+    // Seam was started anew in the middle of the conversation, whose client hides the calls.
+    let later = [system(DESK), opening(), says("I look it up."), user("And?")];
+    assert_eq!(outcome(&later, "c77").await, unseen);
+    // A client tells an agent in words what another one found out.
+    let told = [system(&format!("{DESK} Known from call c77: the quote is 318.40.")), opening()];
+    assert_eq!(outcome(&told, "c77").await, unseen);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cites_what_its_own_brief_told_it_is_not_refused() {
+    let desk = asking(ENFORCED).await;
+    play(&desk, Form::Plain, &[transfers(&contract("c1"))]).await;
+    // The workshop's client hides all that was before; its brief names c1.
+    let mut back = contract("c1");
+    back["handoff"]["established"][0]["key"] = "quote".into();
+    let sent = request(&[system(WORKSHOP), opening()], &workshop_tools());
+    let message = calls("c3", "transfer_to_intake_desk", &back);
+    let got = desk.play(&head("Bearer one"), &sent, vec![answer(Form::Plain, "x", &message)]).await;
+    assert!(got.broken.is_none(), "{:?}", got.broken);
+    assert_eq!(heard(Form::Plain, &got.reply).calls.len(), 1);
+    assert_eq!(all(&desk).await[1].facts[0].outcome.name(), "verified");
+}
+
+#[tokio::test(start_paused = true)]
 async fn text_goes_on_and_comments_keep_the_client_while_a_call_waits() {
     let desk = asking(&[]).await;
     let mut message = transfers(&contract("c1"));
