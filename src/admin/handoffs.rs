@@ -1,8 +1,6 @@
 //! Handoffs as JSON: ids, names, sizes and outcomes; what was said only where
 //! the setting allows it.
 
-use std::borrow::Cow;
-
 use http::StatusCode;
 use serde::Serialize;
 
@@ -14,9 +12,7 @@ use crate::engine::handoff::verify::Fact;
 use crate::engine::record::{LeftOut, Tokens};
 use crate::engine::time::Timestamp;
 use crate::telemetry::passages::Passage;
-
-/// Bytes of a name or a path, as it is shown.
-const NAME: usize = 128;
+use crate::telemetry::shown::{self, head};
 
 impl Admin {
     /// The newest first.
@@ -102,7 +98,7 @@ struct Handoff<'t> {
 
 #[derive(Serialize)]
 struct ShownFact<'t> {
-    key: Option<Cow<'t, str>>,
+    key: Option<&'t str>,
     /// Only where content is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'t str>,
@@ -121,7 +117,7 @@ struct ShownFact<'t> {
 struct ShownFinding<'t> {
     code: &'static str,
     #[serde(rename = "where")]
-    place: Cow<'t, str>,
+    place: &'t str,
     what: &'t str,
 }
 
@@ -314,7 +310,7 @@ fn matching(transfer: &Transfer) -> Step {
 fn checks(transfer: &Transfer, content: bool) -> Vec<Step> {
     let record = &transfer.record;
     let facts = record.facts.iter().map(|fact| {
-        let key = fact.claim.key.as_deref().map_or(Cow::Borrowed("a statement"), |key| name(key, content));
+        let key = fact.claim.key.as_deref().map_or("a statement", |key| name(key, content));
         let call = fact.call.as_deref().map_or(String::new(), |call| format!(" by call {}", head(call)));
         let why = if content { format!(": {}", fact.why) } else { String::new() };
         format!("Fact {key} is {}{call}, {}{why}.", fact.outcome.name(), fact.age.name())
@@ -343,31 +339,7 @@ fn filter(transfer: &Transfer) -> Step {
     Step { step: "filter", what }
 }
 
-/// A name as it is shown: a client chooses how long it is.
-fn head(name: &str) -> &str {
-    &name[..name.floor_char_boundary(NAME)]
-}
-
 /// A key or a path that a model wrote: without content it is shown only where it reads like one.
-fn name(text: &str, content: bool) -> Cow<'_, str> {
-    let is_plain =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'[' | b']' | b' ');
-    let plain = text.len() <= NAME && text.bytes().all(is_plain) && text.split(' ').count() <= 3;
-    if content || plain { Cow::Borrowed(head(text)) } else { Cow::Borrowed("(not shown)") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_that_is_a_sentence_is_not_shown() {
-        let check = |text: &str, expected: &str| assert_eq!(name(text, false), expected);
-        check("order.status", "order.status");
-        check("established[2].evidence", "established[2].evidence");
-        check("item 4", "item 4");
-        check("the customer is very angry", "(not shown)");
-        check("mail: a@b.example", "(not shown)");
-        assert_eq!(name("mail: a@b.example", true), "mail: a@b.example");
-    }
+fn name(text: &str, content: bool) -> &str {
+    if content { head(text) } else { shown::name(text) }
 }

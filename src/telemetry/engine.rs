@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 
 use super::metrics::{Arm, Brief, Field, Rule, Side, Spent, Value};
-use super::{Closed, Passed, Telemetry};
+use super::{Closed, Passed, Telemetry, shown};
 use crate::engine::custody::run::Run;
 use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::transcript::BYTES_A_TOKEN;
@@ -26,7 +26,8 @@ impl Telemetry {
         if finding.code == Code::Filler {
             self.metrics.filler.one((Field::of(&finding.place),));
         }
-        debug!(code = finding.code.name(), place = finding.place, what = finding.what, "finding");
+        let place = shown::name(&finding.place);
+        debug!(code = finding.code.name(), place, what = finding.what, "finding");
     }
 
     /// How often a finding of this kind was made since the start.

@@ -8,6 +8,7 @@ pub mod log;
 pub mod metrics;
 pub mod passages;
 pub mod reasons;
+pub(crate) mod shown;
 pub mod trace;
 
 use std::sync::Arc;

@@ -192,3 +192,69 @@ async fn outside_the_share_a_receivers_request_goes_up_as_it_came() {
     assert_eq!((&one["arm"], &one["state"]), (&json!("observe"), &json!("taken_up")));
     assert!((metric(&seam, r#"seam_passed_total{reason="control_arm"}"#).await - 1.0).abs() < 1e-9);
 }
+
+/// The names of all series, labels included.
+async fn series(seam: &Seam) -> Vec<String> {
+    let text = seam.admin("GET", "/metrics", "").await.text();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn ten_thousand_hostile_names_add_no_series() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::with(&upstream.url(), &[("SEAM_AGENT_HEADER", "x-agent")]).await;
+    let before = series(&seam).await;
+    for n in 0..100 {
+        let hostile = |m: usize| format!("transfer_to_{n}_{m}_\"}} 1\nseam_ready{{a=\"\u{1b}[31m");
+        let tools: Vec<_> = (0..100)
+            .map(|m| json!({"type": "function", "function": {"name": hostile(m), "parameters": {"type": "object", "properties": {}}}}))
+            .collect();
+        let call = json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": format!("call_{n}\n"), "type": "function", "function": {"name": hostile(n), "arguments": "{}"}}]});
+        let user = json!({"role": "user", "content": format!("Case {n}.")});
+        upstream.replies(story::reply(&call));
+        let head = format!("{}x-agent: agent {n}\r\n", story::head());
+        let body = json!({"model": "m", "messages": [user], "tools": tools}).to_string();
+        assert_eq!(seam.exchange(post("/v1/chat/completions", &head, body.as_bytes())).await.status, 200);
+        upstream.request().await;
+        upstream.replies(story::receivers_reply());
+        let result = json!({"role": "tool", "tool_call_id": format!("call_{n}\n"), "content": "ok"});
+        let system = json!({"role": "system", "content": format!("You are agent {n}.")});
+        let body = json!({"model": "m", "messages": [system, user, call, result]}).to_string();
+        assert_eq!(seam.exchange(post("/v1/chat/completions", &head, body.as_bytes())).await.status, 200);
+        upstream.request().await;
+    }
+    assert!(
+        metric(&seam, r#"seam_transfers_total{outcome="pending",source="derived",arm="rewrite"}"#).await
+            > 99.0
+    );
+    assert_eq!(series(&seam).await, before);
+}
+
+#[tokio::test]
+async fn prometheus_own_tool_finds_nothing_to_say() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    story::play(&seam, &mut upstream).await;
+    let text = seam.admin("GET", "/metrics", "").await.text();
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        // Past the capture of the test's output: who reads the run has to know.
+        let skipped = "SKIPPED: no promtool here (Debian: prometheus), /metrics was not checked with it";
+        let _ = writeln!(std::io::stderr(), "{skipped}");
+        return;
+    };
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!((output.status.code(), told.as_str()), (Some(0), ""));
+}

@@ -1,11 +1,13 @@
 //! The end: what runs may finish, then it is cut off, and the exit code is 0 either way.
 
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::task::JoinHandle;
 
+use crate::support::binary::Binary;
 use crate::support::client::{Client, post};
+use crate::support::h2;
 use crate::support::seam::Seam;
 use crate::support::soon;
 use crate::support::upstream::{Gate, Step, Upstream, chunk, chunked_head};
@@ -78,7 +80,7 @@ async fn streams_of_an_http2_connection_end_in_an_error_event_too() {
     let seam = Seam::with(&upstream.url(), &[("SEAM_DRAIN_TIMEOUT", "50ms")]).await;
     let head = chunked_head("content-type: text/event-stream\r\n");
     upstream.then([Step::Send([head, chunk(FIRST)].concat()), Step::Stall]);
-    let client = crate::support::h2::Client::connect(seam.address).await;
+    let client = h2::Client::connect(seam.address).await;
     let exchange = tokio::spawn(async move { client.post("/v1/chat/completions", b"{}").await });
     let mut upstream = upstream;
     upstream.request().await;
@@ -104,60 +106,10 @@ async fn an_exchange_without_a_reply_is_cut_off_at_the_deadline() {
     seam.ended().await;
 }
 
-/// The binary, with its log to read the ports from.
-struct Binary {
-    child: Child,
-    address: SocketAddr,
-    admin: SocketAddr,
-}
-
-impl Binary {
-    async fn start(upstream: &Upstream) -> Binary {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_seam"))
-            .env_clear()
-            .env("SEAM_UPSTREAM", upstream.url())
-            .env("SEAM_LISTEN", "127.0.0.1:0")
-            .env("SEAM_ADMIN_LISTEN", "127.0.0.1:0")
-            .env("SEAM_LOG_FORMAT", "json")
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let log = tokio::process::ChildStderr::from_std(child.stderr.take().unwrap()).unwrap();
-        let mut lines = BufReader::new(log).lines();
-        let line = soon(lines.next_line()).await.unwrap().expect("it says where it listens");
-        // Its further lines have to go somewhere.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let address = |name: &str| line[name].as_str().unwrap().parse().unwrap();
-        Binary { child, address: address("listen"), admin: address("admin") }
-    }
-
-    fn signal(&self, name: &str) {
-        let status =
-            Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
-        assert!(status.success());
-    }
-
-    async fn exit_code(mut self) -> Option<i32> {
-        soon(tokio::task::spawn_blocking(move || self.child.wait())).await.unwrap().unwrap().code()
-    }
-
-    /// Returns once it is not ready any more.
-    async fn draining(&self) {
-        while Client::connect(self.admin)
-            .await
-            .exchange("GET /ready HTTP/1.1\r\nhost: a\r\n\r\n")
-            .await
-            .status
-            == 200
-        {}
-    }
-}
-
 #[tokio::test]
 async fn sigterm_lets_the_stream_finish_and_the_exit_code_is_0() {
     let upstream = Upstream::start().await;
-    let seam = Binary::start(&upstream).await;
+    let seam = Binary::start(&upstream.url(), &[]).await;
     let healthcheck = |binary: &Binary| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_seam"));
         command.arg("healthcheck").env_clear().env("SEAM_ADMIN_LISTEN", binary.admin.to_string());
@@ -173,13 +125,13 @@ async fn sigterm_lets_the_stream_finish_and_the_exit_code_is_0() {
     gate.open();
     assert_eq!(client.chunk().await.unwrap(), LAST);
     assert!(client.is_at_end().await);
-    assert_eq!(seam.exit_code().await, Some(0));
+    assert_eq!(seam.ended().await.0, Some(0));
 }
 
 #[tokio::test]
 async fn a_second_signal_ends_it_now() {
     let upstream = Upstream::start().await;
-    let seam = Binary::start(&upstream).await;
+    let seam = Binary::start(&upstream.url(), &[]).await;
     upstream.then(stream(&Gate::new()));
     let mut client = client_in(seam.address).await;
     seam.signal("TERM");
@@ -187,5 +139,66 @@ async fn a_second_signal_ends_it_now() {
     seam.signal("INT");
     let event = String::from_utf8(client.chunk().await.unwrap()).unwrap();
     assert!(event.contains("\"seam_ending\""), "{event}");
-    assert_eq!(seam.exit_code().await, Some(0));
+    assert_eq!(seam.ended().await.0, Some(0));
+}
+
+/// Seam with 500 streams in flight, each after its first event: 400 on two HTTP/2 connections, the others on
+/// connections of their own.
+async fn with_500_streams(settings: &[(&str, &str)]) -> (Binary, Upstream, Gate, Vec<JoinHandle<Vec<u8>>>) {
+    let mut upstream = Upstream::start().await;
+    let seam = Binary::start(&upstream.url(), settings).await;
+    let gate = Gate::new();
+    (0..500).for_each(|_| upstream.then(stream(&gate)));
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let client = h2::Client::connect(seam.address).await;
+        let clients = std::iter::repeat_n(client, 200);
+        streams.extend(clients.map(|client| {
+            tokio::spawn(async move { client.post("/v1/chat/completions", b"{}").await.body })
+        }));
+    }
+    let address = seam.address;
+    streams.extend((0..100).map(|_| {
+        tokio::spawn(async move {
+            let got = Client::connect(address).await.exchange(post("/v1/chat/completions", "", b"{}")).await;
+            assert!(got.whole);
+            got.body
+        })
+    }));
+    for _ in 0..streams.len() {
+        upstream.request().await;
+    }
+    while !metrics(&seam).await.contains("\nseam_streams_in_flight 500\n") {}
+    (seam, upstream, gate, streams)
+}
+
+async fn metrics(seam: &Binary) -> String {
+    Client::connect(seam.admin).await.exchange("GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n").await.text()
+}
+
+#[tokio::test]
+async fn of_500_streams_in_flight_at_sigterm_all_end_whole() {
+    let (seam, _upstream, gate, streams) = with_500_streams(&[]).await;
+    assert_eq!(streams.len(), 500);
+    seam.signal("TERM");
+    seam.draining().await;
+    for _ in 0..streams.len() {
+        gate.open();
+    }
+    for stream in streams {
+        assert_eq!(soon(stream).await.unwrap(), [FIRST, LAST].concat());
+    }
+    assert_eq!(seam.ended().await.0, Some(0));
+}
+
+#[tokio::test]
+async fn of_500_streams_that_outlast_the_deadline_all_end_in_an_error_event() {
+    let (seam, _upstream, _gate, streams) = with_500_streams(&[("SEAM_DRAIN_TIMEOUT", "200ms")]).await;
+    seam.signal("TERM");
+    for stream in streams {
+        let body = String::from_utf8(soon(stream).await.unwrap()).unwrap();
+        assert!(body.starts_with("data: 1\n\ndata: {\"error\":"), "{body}");
+        assert!(body.contains("\"seam_ending\"") && body.ends_with("\n\n"), "{body}");
+    }
+    assert_eq!(seam.ended().await.0, Some(0));
 }

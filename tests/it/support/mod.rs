@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+pub(crate) mod binary;
 pub(crate) mod client;
 pub(crate) mod conversations;
 pub(crate) mod fake;

@@ -80,7 +80,8 @@ fn result(id: &str, text: &str) -> Value {
     json!({"role": "tool", "tool_call_id": id, "content": text})
 }
 
-fn reply(message: &Value) -> Vec<u8> {
+/// A reply with this message.
+pub(crate) fn reply(message: &Value) -> Vec<u8> {
     let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
     let body = json!({
         "id": "chatcmpl-7", "object": "chat.completion", "model": "m-1-2026",
