@@ -21,6 +21,7 @@ use crate::engine::handoff::detect::Naming;
 use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
 use crate::proxy::{Inspector, Shell};
+use crate::reload::Reload;
 use crate::store::{self, Address, Store};
 use crate::telemetry::Telemetry;
 use crate::tls;
@@ -34,6 +35,7 @@ pub struct App {
     admin_listener: TcpListener,
     admin: Arc<Admin>,
     telemetry: Arc<Telemetry>,
+    reload: Reload,
     drain: Drain,
     /// Dropped when clients are served.
     serving: Latch,
@@ -54,6 +56,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The file of live settings does not read.
+    #[error("SEAM_LIVE_FILE does not read: {0}")]
+    Live(String),
     /// The store cannot be opened.
     #[error("the store cannot be opened")]
     Store(#[source] store::OpenError),
@@ -83,6 +88,8 @@ impl App {
         let seed = seed();
         let inspector =
             Inspector::new(config, policy(config), store, Clock::System, seed, Arc::clone(&telemetry));
+        let reload =
+            Reload::new(config, inspector.live(), Arc::clone(&telemetry)).map_err(StartError::Live)?;
         let admin = Arc::new(Admin::new(config, inspector.runs(), Arc::clone(&telemetry), drain.clone()));
         let shell = Arc::new(Shell::new(config, upstream, inspector, Arc::clone(&telemetry), drain.clone()));
         let listener = listen("SEAM_LISTEN", config.listen).await?;
@@ -94,6 +101,7 @@ impl App {
             admin_listener,
             admin,
             telemetry,
+            reload,
             drain,
             serving,
             max_connections,
@@ -131,7 +139,10 @@ impl App {
         let signal = self.drain.signal();
         tokio::spawn(crate::server::serve(self.listener, self.max_connections, signal, exchange));
         drop(self.serving);
-        self.drain.finished(self.drain_timeout).await;
+        tokio::select! {
+            () = self.drain.finished(self.drain_timeout) => (),
+            () = self.reload.run() => (),
+        }
         self.telemetry.tracer.flush().await;
         admin.abort();
         info!("ended");

@@ -19,6 +19,7 @@ mod dial;
 pub mod drain;
 pub mod engine;
 pub mod proxy;
+mod reload;
 pub mod runs;
 pub mod server;
 pub mod store;

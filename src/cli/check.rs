@@ -111,6 +111,10 @@ fn meaning(config: &Config) -> Vec<String> {
                 .to_owned(),
         },
         store(config),
+        match &config.live_file {
+            Some(file) => format!("Mode and share change while Seam runs, by what {} says.", file.display()),
+            None => "A change of any setting needs a restart.".to_owned(),
+        },
     ]
 }
 

@@ -1,9 +1,11 @@
 //! The settings that can change while Seam runs: whether receivers' requests
 //! are rebuilt, and for how many runs of a hundred.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::Mode;
+use super::vars::{self, Var};
+use super::{Mode, source};
 use crate::engine::hash::Hasher;
 
 /// The settings in force now.
@@ -57,6 +59,54 @@ impl Live {
     }
 }
 
+/// What a file of live settings says; what it does not say stays as it was at the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The mode.
+    pub mode: Option<Mode>,
+    /// Runs of a hundred that are rewritten.
+    pub percent: Option<u8>,
+}
+
+impl Told {
+    /// Reads a file; an error says everything that is wrong with it, in clauses. A file that is not there
+    /// says nothing.
+    pub fn read(path: &Path) -> Result<Told, String> {
+        match path.try_exists() {
+            Ok(false) => Ok(Told::default()),
+            _ => Told::parse(&source::read_text(path)?),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Told, String> {
+        let mut told = Told::default();
+        let mut wrong = Vec::new();
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for line in lines {
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            let (name, value) = (name.trim(), value.trim());
+            if name == vars::MODE.entry.name {
+                take(&vars::MODE, value, &mut told.mode, &mut wrong);
+            } else if name == vars::REWRITE_PERCENT.entry.name {
+                take(&vars::REWRITE_PERCENT, value, &mut told.percent, &mut wrong);
+            } else {
+                wrong.push(format!("{name:?} cannot be changed while Seam runs"));
+            }
+        }
+        if wrong.is_empty() { Ok(told) } else { Err(wrong.join("; ")) }
+    }
+}
+
+fn take<T>(var: &Var<T>, value: &str, into: &mut Option<T>, wrong: &mut Vec<String>) {
+    match (var.kind.parse)(value) {
+        Ok(read) => *into = Some(read),
+        Err(_) => {
+            let entry = &var.entry;
+            wrong.push(format!("{}={value:?} does not read, expected {}", entry.name, entry.expected));
+        }
+    }
+}
+
 /// A run's place among a hundred.
 fn place(run: &str) -> u8 {
     let hash = Hasher::new("arm").bytes(run.as_bytes()).finish();
@@ -80,6 +130,24 @@ mod tests {
         assert!(some.iter().all(|n| more.contains(n)));
         assert!(rewritten(0).is_empty());
         assert_eq!(rewritten(100).len(), 2_000);
+    }
+
+    #[test]
+    fn a_file_says_what_it_says_and_everything_that_is_wrong_with_it() {
+        let check = |text: &str, expected: Result<Told, &str>| {
+            assert_eq!(Told::parse(text), expected.map_err(str::to_owned), "{text}");
+        };
+        let told = |mode, percent| Ok(Told { mode, percent });
+        check("", told(None, None));
+        check("# kill switch\nSEAM_MODE=observe\n", told(Some(Mode::Observe), None));
+        check("SEAM_REWRITE_PERCENT = 5\r\nSEAM_MODE=rewrite", told(Some(Mode::Rewrite), Some(5)));
+        check(
+            "SEAM_MODE=off\nSEAM_REWRITE_PERCENT=101\nSEAM_STORE=memory",
+            Err(
+                "SEAM_MODE=\"off\" does not read, expected observe or rewrite; SEAM_REWRITE_PERCENT=\"101\" does not \
+                 read, expected a whole number from 0 to 100; \"SEAM_STORE\" cannot be changed while Seam runs",
+            ),
+        );
     }
 
     #[test]

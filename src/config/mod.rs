@@ -10,6 +10,7 @@ pub mod source;
 pub mod vars;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
@@ -47,6 +48,7 @@ pub struct Config {
     pub server: profiles::Server,
     pub mode: Mode,
     pub rewrite_percent: u8,
+    pub live_file: Option<PathBuf>,
     pub contract: Contract,
     pub contract_fields: ContractFields,
     pub corrections: u32,
@@ -244,6 +246,7 @@ impl Given {
             server: self.value(&vars::PROFILE)?,
             mode: self.value(&vars::MODE)?,
             rewrite_percent: self.value(&vars::REWRITE_PERCENT)?,
+            live_file: self.optional(&vars::LIVE_FILE)?,
             contract: self.value(&vars::CONTRACT)?,
             contract_fields: self.value(&vars::CONTRACT_FIELDS)?,
             corrections: self.value(&vars::CORRECTIONS)?,
@@ -460,7 +463,7 @@ mod tests {
             &["SEAM_STORE_FILE: SEAM_STORE is set as well: give the value or the file, not both"],
         );
         std::fs::remove_file(&path).unwrap();
-        check(&[UPSTREAM, ("SEAM_LISTEN_FILE", "/x")], &["SEAM_LISTEN_FILE: unknown variable"]);
+        check(&[UPSTREAM, ("SEAM_RETENTION_FILE", "/x")], &["SEAM_RETENTION_FILE: unknown variable"]);
     }
 
     #[test]

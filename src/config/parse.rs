@@ -234,6 +234,13 @@ pub const TRACE_CONTEXT: Kind<TraceContext> = Kind {
     example: "in",
 };
 
+/// A file.
+pub const PATH: Kind<PathBuf> = Kind {
+    parse: |text| Ok(text.into()),
+    expected: "the path of a file, which need not be there yet",
+    example: "/etc/seam/live",
+};
+
 /// A span of time.
 pub const DURATION: Kind<Duration> = Kind {
     parse: duration,

@@ -2,6 +2,7 @@
 //! `docs/configuration.md` come from it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
@@ -216,6 +217,16 @@ pub static REWRITE_PERCENT: Var<u8> = Var::new(
     "In rewrite mode, for how many runs of a hundred requests are rebuilt; the others are observed. A run stays on its side, and raising the share keeps the runs that are on it.",
 )
 .because("Begin with 5 and compare the two arms in /metrics where a change needs proof first.");
+
+/// What can change while Seam runs.
+pub static LIVE_FILE: Var<PathBuf> = Var::new(
+    "SEAM_LIVE_FILE",
+    Handoff,
+    parse::PATH,
+    Unset,
+    "A file with lines SEAM_MODE=... and SEAM_REWRITE_PERCENT=... that is read again while Seam runs, every two seconds and at SIGHUP; what it says goes before the variables.",
+)
+.because("Unset: a change needs a restart.");
 
 /// Where a handoff may come from.
 pub static CONTRACT: Var<parse::Contract> = Var::new(
@@ -738,6 +749,7 @@ pub static ALL: &[&dyn Setting] = &[
     &PROFILE,
     &MODE,
     &REWRITE_PERCENT,
+    &LIVE_FILE,
     &CONTRACT,
     &CONTRACT_FIELDS,
     &CORRECTIONS,

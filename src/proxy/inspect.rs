@@ -134,6 +134,11 @@ impl Inspector {
         Arc::clone(&self.inner.runs)
     }
 
+    /// The settings that can change.
+    pub(crate) fn live(&self) -> Arc<Live> {
+        Arc::clone(&self.inner.live)
+    }
+
     /// Called with the whole body. `None`: nothing to watch in the reply.
     pub(crate) async fn request(&self, head: &request::Parts, body: &Bytes) -> (Verdict, Option<Exchange>) {
         self.inner.request(&self.inner, head, body).await

@@ -429,6 +429,10 @@ metrics! {
         ["outcome"],
         "Spans for the receiver of traces (SEAM_TRACE_ENDPOINT).",
     ),
+    rewrite_percent: Gauge = Gauge::new(
+        "seam_rewrite_percent",
+        "Runs of a hundred whose receivers' requests are rebuilt now; 0 in observe mode.",
+    ),
     ready: Gauge = Gauge::new("seam_ready", "1 while requests should be sent here."),
 }
 

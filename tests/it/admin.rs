@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::client::post;
+use crate::support::binary::Binary;
+use crate::support::client::{Client, post};
 use crate::support::seam::Seam;
 use crate::support::soon;
 use crate::support::story;
@@ -257,4 +258,57 @@ async fn prometheus_own_tool_finds_nothing_to_say() {
     let output = promtool.wait_with_output().unwrap();
     let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert_eq!((output.status.code(), told.as_str()), (Some(0), ""));
+}
+
+#[tokio::test]
+async fn mode_and_share_change_while_it_runs() {
+    let folder = std::env::temp_dir().join(format!("seam-live-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("live");
+    let upstream = Upstream::start().await;
+    let settings = [("SEAM_LIVE_FILE", file.to_str().unwrap()), ("SEAM_REWRITE_PERCENT", "50")];
+    let seam = Binary::start(&upstream.url(), &settings).await;
+    let check = async |text: Option<&str>, expected: &str| {
+        if let Some(text) = text {
+            std::fs::write(&file, text).unwrap();
+            seam.signal("HUP");
+        }
+        let expected = format!("\nseam_rewrite_percent {expected}\n");
+        let request = "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n";
+        soon(async {
+            while !Client::connect(seam.admin).await.exchange(request).await.text().contains(&expected) {}
+        })
+        .await;
+    };
+    check(None, "50").await;
+    check(Some("SEAM_MODE=observe\n"), "0").await;
+    check(Some("SEAM_REWRITE_PERCENT=5\n"), "5").await;
+    // What does not read changes nothing, and says so.
+    check(Some("SEAM_REWRITE_PERCENT=many\n"), "5").await;
+    std::fs::remove_file(&file).unwrap();
+    check(None, "50").await;
+    seam.signal("TERM");
+    let (code, log) = seam.ended().await;
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(code, Some(0));
+    let said = log.join("\n");
+    assert!(said.contains("settings changed"), "{said}");
+    assert!(said.contains("SEAM_REWRITE_PERCENT=\\\"many\\\" does not read"), "{said}");
+}
+
+#[tokio::test]
+async fn a_run_follows_the_mode_that_is_in_force() {
+    let file = std::env::temp_dir().join(format!("seam-live-run-{}", std::process::id()));
+    std::fs::write(&file, "SEAM_MODE=observe\n").unwrap();
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::with(&upstream.url(), &[("SEAM_LIVE_FILE", file.to_str().unwrap())]).await;
+    let (received, _) = story::play(&seam, &mut upstream).await;
+    assert_eq!(received, story::receiver_request());
+    std::fs::remove_file(&file).unwrap();
+    soon(async { while metric(&seam, "seam_rewrite_percent").await < 99.0 {} }).await;
+    upstream.replies(story::receivers_reply());
+    let body = story::receiver_request().to_string();
+    seam.exchange(post("/v1/chat/completions", &story::head(), body.as_bytes())).await;
+    let received: serde_json::Value = serde_json::from_slice(&upstream.request().await.body).unwrap();
+    assert_ne!(received, story::receiver_request(), "it is rebuilt now");
 }
