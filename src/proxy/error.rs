@@ -163,14 +163,6 @@ impl Failure {
         Bytes::from(serde_json::to_vec(&Envelope { error }).unwrap_or_default())
     }
 
-    /// The error as the last event of an event stream.
-    pub(crate) fn event(&self) -> Bytes {
-        let mut event = b"data: ".to_vec();
-        event.extend_from_slice(&self.body());
-        event.extend_from_slice(b"\n\n");
-        Bytes::from(event)
-    }
-
     /// The error as a reply.
     pub(crate) fn response(&self) -> Response<Bytes> {
         let mut response = Response::new(self.body());
@@ -226,7 +218,6 @@ mod tests {
         assert_eq!(response.headers()["x-should-retry"], "false");
         let expected = r#"{"error":{"message":"the transfer was refused","type":"invalid_request_error","param":"messages","code":"seam_hops"}}"#;
         assert_eq!(response.body(), expected);
-        assert!(failure.event().starts_with(b"data: {") && failure.event().ends_with(b"}\n\n"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::Shell;
 use super::boundary::Boundary;
 use super::error::Failure;
 use super::watched::{Broken, Watched};
+use crate::engine::wire::Ending;
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::{Event, InFlight};
 use crate::upstream;
@@ -37,6 +38,7 @@ pub(crate) struct Passing {
     events: bool,
     /// Whether the client has whole events only so far.
     boundary: Boundary,
+    ending: Ending,
     /// Breaks the connection at the next poll.
     breaking: Option<Failure>,
     ended: bool,
@@ -85,6 +87,7 @@ impl Reply {
             shell,
             events,
             boundary: Boundary::default(),
+            ending: Ending::default(),
             breaking: None,
             ended: false,
             in_flight,
@@ -157,6 +160,7 @@ impl Passing {
                     && let Some(data) = frame.data_ref()
                 {
                     self.boundary.pass(data);
+                    self.ending.pass(data);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -187,7 +191,9 @@ impl Passing {
         self.shell.telemetry.failed(failure.reason(), Stage::InReply);
         warn!(reason = failure.code(), blame = ?failure.blame(), "a reply broke off: {}", failure.message());
         if self.events && self.boundary.is_between_events() {
-            return Poll::Ready(Some(Ok(Frame::data(failure.event()))));
+            let body = failure.body();
+            let event = self.ending.error_event(std::str::from_utf8(&body).unwrap_or_default());
+            return Poll::Ready(Some(Ok(Frame::data(event))));
         }
         // An error ends the client's connection at once, with all that it has not been sent yet: what
         // came before the break gets the time to be written.

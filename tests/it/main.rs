@@ -19,6 +19,7 @@ mod matrix;
 mod pass_through;
 mod prompt_cache;
 mod responses;
+mod responses_held;
 mod silence;
 mod stores;
 mod support;

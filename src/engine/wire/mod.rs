@@ -11,6 +11,7 @@ mod chat_reply;
 mod chat_stream;
 mod chat_waiting;
 mod edit;
+mod ending;
 pub mod json;
 mod nested;
 pub mod object;
@@ -31,6 +32,7 @@ mod waiting;
 
 use bytes::Bytes;
 
+pub use ending::Ending;
 pub use nested::{NestedCall, nested_calls};
 pub use resubmit::{can_ask_again, message_of, resubmission};
 pub use tools::takes_parameters;
