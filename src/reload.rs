@@ -66,7 +66,7 @@ impl Reload {
                     info!(?mode, percent, "settings changed");
                 }
                 Err(wrong) => {
-                    warn!(wrong, "the file of live settings does not read; what was in force stays")
+                    warn!(wrong, "the file of live settings does not read; what was in force stays");
                 }
             }
             last = told;

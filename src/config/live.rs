@@ -98,12 +98,11 @@ impl Told {
 }
 
 fn take<T>(var: &Var<T>, value: &str, into: &mut Option<T>, wrong: &mut Vec<String>) {
-    match (var.kind.parse)(value) {
-        Ok(read) => *into = Some(read),
-        Err(_) => {
-            let entry = &var.entry;
-            wrong.push(format!("{}={value:?} does not read, expected {}", entry.name, entry.expected));
-        }
+    if let Ok(read) = (var.kind.parse)(value) {
+        *into = Some(read);
+    } else {
+        let entry = &var.entry;
+        wrong.push(format!("{}={value:?} does not read, expected {}", entry.name, entry.expected));
     }
 }
 
