@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Real agent clients through Seam, compared with the same clients without it.
 
-    tests/clients/run.py [--install] [--only TEXT] [--keep DIR]
+    tests/clients/run.py [--install] [--only TEXT] [--keep DIR] [--strict PROFILE]
 
 Each client talks to a scripted upstream twice: directly, and through Seam. It must end the same way, and what
 upstream got is checked request by request: a sender's request is untouched, a receiver's has one leading system
 message with its own instructions first and the brief behind them, no transfer left in the list, pairs whole, and
 the same beginning on every later turn of that holder.
 
+With --strict the upstream is the fake of that profile (`tests/it/support/fake/`): it refuses what the profile's server
+refuses, streams as oddly and gives ids as that server does; Seam runs with the profile. Without Seam the same fake takes
+everything, so that a client can be compared with itself. A request that Seam passes as its client wrote it, and that the
+server refuses, is the client's own: printed as such, and no failure.
+
 The drivers and the scripted upstream are in ../shared/clients (beside the checkout); without them this prints so
 and ends. --install makes a virtual environment a framework below target/clients (minutes, hundreds of megabytes), and
 one folder of packages for Node.
 """
-import argparse, json, os, re, shutil, signal, subprocess, sys, tempfile, time, urllib.request, venv
+import argparse, contextlib, json, os, re, shutil, signal, subprocess, sys, tempfile, time, urllib.request, venv
 
 import responses
 
@@ -33,8 +38,15 @@ PACKAGES = {
     "adk": ["google-adk==2.13.0", "litellm==1.110.2"],
     "ag2old": ["ag2[openai]==0.14.0"],
     "pydai": ["pydantic-ai-slim[openai]==2.68.0"],
+    "crewai": ["crewai==1.15.30"],
+    "agno": ["agno==3.1.10", "openai==3.57.0"],
+    "lgjs": ["@langchain/langgraph-swarm@1.0.4", "@langchain/langgraph@1.7.3", "@langchain/core@1.4.0",
+             "@langchain/openai@1.5.8", "zod@4.6.7"],
+    "mastra": ["@mastra/core@0.24.9", "@ai-sdk/openai@2.0.131", "zod"],
     "node": ["@openai/agents@0.20.0", "openai@7.59.0", "zod@4.6.7", "ai@6.0.326", "@ai-sdk/openai@3.0.141"],
 }
+# Environments of packages for Node.
+NODE = ("node", "lgjs", "mastra")
 # name, virtual environment, driver and its options, flags of the scripted upstream
 CASES = [
     ("openai-agents", "oai", ["drive_openai_agents.py"], []),
@@ -60,6 +72,19 @@ CASES = [
     ("google-adk", "adk", ["drive_google_adk.py"], []),
     ("ag2", "ag2old", ["drive_ag2.py"], []),
     ("pydantic-ai", "pydai", ["drive_pydantic_ai.py"], []),
+    ("pydantic-ai stream", "pydai", ["drive_pydantic_ai.py", "--stream"], []),
+    ("@openai/agents", "node", ["drive_openai_agents_js.mjs"], []),
+    ("@openai/agents stream", "node", ["drive_openai_agents_js.mjs", "--stream"], ["--prose"]),
+    ("AI SDK", "node", ["drive_ai_sdk.mjs"], []),
+    ("AI SDK stream", "node", ["drive_ai_sdk.mjs", "--stream"], []),
+    ("langgraph-swarm JS", "lgjs", ["drive_langgraph_swarm_js.mjs"], []),
+    ("langgraph-swarm JS stream", "lgjs", ["drive_langgraph_swarm_js.mjs", "--stream"], []),
+    ("crewai", "crewai", ["drive_crewai.py"], []),
+    ("crewai stream", "crewai", ["drive_crewai.py", "--stream"], []),
+    ("agno Team", "agno", ["drive_agno_team.py"], []),
+    ("agno Team stream", "agno", ["drive_agno_team.py", "--stream"], []),
+    ("mastra", "mastra", ["drive_mastra.mjs"], []),
+    ("mastra stream", "mastra", ["drive_mastra.mjs", "--stream"], []),
 ]
 OAI_RESPONSES = ["drive_openai_agents.py", "--api", "responses"]
 # The same of the Responses API, each plain and streamed.
@@ -99,6 +124,14 @@ class Process:
         self.p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
         self.first = self.p.stdout.readline() if wait_for is None else None
 
+    def port(self):
+        """The port in the first line that names one."""
+        while not re.search(r":\d+$", self.first.strip()):
+            self.first = self.p.stdout.readline()
+            if not self.first:
+                raise RuntimeError(self.p.stderr.read()[-2000:])
+        return int(self.first.strip().rsplit(":", 1)[1])
+
     def __enter__(self):
         return self
 
@@ -120,7 +153,7 @@ def free_port():
 
 def interpreter(env):
     """What runs the drivers of this environment; none where it is not installed."""
-    if env == "node":
+    if env in NODE:
         return shutil.which("node") if os.path.isdir(os.path.join(VENVS, env, "node_modules")) else None
     python = os.path.join(VENVS, env, "bin", "python")
     return python if os.path.exists(python) else None
@@ -129,7 +162,7 @@ def interpreter(env):
 def install(env):
     target = os.path.join(VENVS, env)
     print("installing", *PACKAGES[env], flush=True)
-    if env == "node":
+    if env in NODE:
         os.makedirs(target, exist_ok=True)
         subprocess.run(["npm", "install", "--silent", "--prefix", target, *PACKAGES[env]], check=True)
     else:
@@ -142,33 +175,58 @@ def drive(case, base):
     run = subprocess.run([interpreter(env), os.path.join(DRIVERS, driver[0]), *driver[1:]], capture_output=True, text=True,
                          timeout=180, cwd=DRIVERS,
                          env={**os.environ, **QUIET, "OPENAI_BASE_URL": base, "OPENAI_API_BASE": base,
-                              "NODE_MODULES": os.path.join(VENVS, "node"), "PYTHONDONTWRITEBYTECODE": "1"})
+                              "NODE_MODULES": os.path.join(VENVS, env if env in NODE else "node"), "PYTHONDONTWRITEBYTECODE": "1"})
     return run
 
 
-def record(case, through_seam, folder):
-    flags = case[3]
+def fakes():
+    """The program that holds the fakes."""
+    built = subprocess.run(["cargo", "test", "--locked", "--no-run", "--test", "it", "--message-format", "json"], cwd=ROOT,
+                           capture_output=True, text=True, check=True).stdout
+    made = [json.loads(line) for line in built.splitlines()]
+    return next(m["executable"] for m in made if m.get("executable") and m["target"]["name"] == "it")
+
+
+def fake(strict, author, out, notes):
+    """The fake of a profile, whose words are `author`'s."""
+    profile, program = strict
+    env = {"PATH": os.environ["PATH"], "FAKE_SERVER": profile, "FAKE_AUTHOR": f"127.0.0.1:{author}", "FAKE_RECORD": out,
+           **({"FAKE_NOTES": "1"} if notes else {})}
+    argv = [program, "--ignored", "--exact", "--nocapture", "support::fake::door::serve_real_clients"]
+    return Process(argv, env)
+
+
+def record(case, through_seam, folder, strict=None):
     out = os.path.join(folder, "seam.jsonl" if through_seam else "direct.jsonl")
-    mock = [sys.executable, os.path.join(DRIVERS, "mock_openai.py"), "--port", "0", "--record", out, *flags]
-    with Process(mock) as upstream:
-        port = int(upstream.first.strip().rsplit(":", 1)[1])
-        if not through_seam:
-            run = drive(case, f"http://127.0.0.1:{port}/v1")
-        else:
-            listen, admin = free_port(), free_port()
-            env = {"PATH": os.environ["PATH"], "SEAM_UPSTREAM": f"http://127.0.0.1:{port}/v1",
-                   "SEAM_LISTEN": f"127.0.0.1:{listen}", "SEAM_ADMIN_LISTEN": f"127.0.0.1:{admin}", "SEAM_LOG": "warn",
-                   **{k: v for k, v in os.environ.items() if k.startswith("SEAM_") and k not in ("SEAM_BIN", "SEAM_CLIENTS")}}
-            with Process([SEAM], env, wait_for="ready"):
-                for _ in range(200):
-                    try:
-                        urllib.request.urlopen(f"http://127.0.0.1:{admin}/ready", timeout=1)
-                        break
-                    except OSError:
-                        time.sleep(0.02)
-                run = drive(case, f"http://127.0.0.1:{listen}/v1")
+    kept = os.path.join(folder, "author.jsonl") if strict else out
+    mock = [sys.executable, os.path.join(DRIVERS, "mock_openai.py"), "--port", "0", "--record", kept, *case[3]]
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(Process(mock)).port()
+        if strict:
+            port = stack.enter_context(fake(strict, port, out, not through_seam)).port()
+        if through_seam:
+            port = stack.enter_context(seam_before(port, strict)).listens
+        run = drive(case, f"http://127.0.0.1:{port}/v1")
     rows = [json.loads(line) for line in open(out, encoding="utf-8")]
     return run, [r for r in rows if r["request"]["path"].endswith(("/chat/completions", "/responses"))]
+
+
+def seam_before(port, strict):
+    """Seam in front of an upstream."""
+    listen, admin = free_port(), free_port()
+    env = {"PATH": os.environ["PATH"], "SEAM_UPSTREAM": f"http://127.0.0.1:{port}/v1",
+           "SEAM_LISTEN": f"127.0.0.1:{listen}", "SEAM_ADMIN_LISTEN": f"127.0.0.1:{admin}", "SEAM_LOG": "warn",
+           **{k: v for k, v in os.environ.items() if k.startswith("SEAM_") and k not in ("SEAM_BIN", "SEAM_CLIENTS")},
+           **({"SEAM_PROFILE": strict[0]} if strict else {})}
+    process = Process([SEAM], env, wait_for="ready")
+    process.listens = listen
+    for _ in range(200):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{admin}/ready", timeout=1)
+            break
+        except OSError:
+            time.sleep(0.02)
+    return process
 
 
 def text(content):
@@ -216,9 +274,16 @@ def faults(messages):
     return out
 
 
+def masked(text):
+    """A text without what differs from run to run: ids that a client makes up, clocks, durations."""
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
+    text = re.sub(r"\d\d-\d\d \d\d:\d\d:\d\d", "<time>", text)
+    return re.sub(r"\d+\.\d+s\b", "<duration>", text)
+
+
 def said(run):
-    """What a client printed, without the ids that it makes up on every run."""
-    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", run.stdout)
+    """What a client printed."""
+    return masked(run.stdout)
 
 
 def receivers(rows):
@@ -241,10 +306,17 @@ def receivers(rows):
     return out
 
 
-def check(case, direct, seam):
-    bad = []
+def own_fault(rows):
+    """What the server refused of a request that is nobody's receiver's: it went up as its client wrote it."""
+    refused = [(k, row) for k, row in enumerate(rows) if row["response"]["status"] >= 400]
+    told = [(k, row) for k, row in refused if not receivers(rows)[k][1]]
+    return f"request {told[0][0] + 1}: {'; '.join(told[0][1]['faults'][:2])}" if told else ""
+
+
+def check(case, direct, seam, strict=None):
+    bad = [f"request {k + 1}: refused: {'; '.join(row['faults'])}" for k, row in enumerate(seam) if row["response"]["status"] >= 400]
     if len(direct) != len(seam):
-        return [f"{len(seam)} requests through Seam, {len(direct)} without"], 0
+        return [*bad, f"{len(seam)} requests through Seam, {len(direct)} without"], 0
     briefs, last = 0, {}
     for k, ((agent, received), d, s) in enumerate(zip(receivers(direct), direct, seam)):
         plain, got = d["request"]["body"], s["request"]["body"]
@@ -253,15 +325,16 @@ def check(case, direct, seam):
             # agent-framework offers its transfer tools in another order from run to run.
             for body in (plain, got):
                 body["tools"] = sorted(body.get("tools") or [], key=json.dumps)
-            if plain != got:
+            if masked(json.dumps(plain)) != masked(json.dumps(got)):
                 bad.append(f"{at}: a sender's request was changed")
             continue
         briefs += 1
         head = got["messages"][0]
-        leading = [text(m["content"]) for m in plain["messages"] if m["role"] == "system"]
+        leading = [text(m["content"]) for m in plain["messages"] if m["role"] in ("system", "developer")]
         own = leading[-1]
         slot = text(head["content"])
-        if head["role"] != plain["messages"][0]["role"] or type(head["content"]) is not type(plain["messages"][0]["content"]):
+        same_role = head["role"] == plain["messages"][0]["role"] or (strict and head["role"] == "system")
+        if not same_role or type(head["content"]) is not type(plain["messages"][0]["content"]):
             bad.append(f"{at}: the system message changed its role or form")
         if not slot.startswith(own) or BRIEF not in slot:
             bad.append(f"{at}: no brief behind its own instructions")
@@ -295,16 +368,18 @@ def main():
     ap.add_argument("--install", action="store_true")
     ap.add_argument("--only", default="")
     ap.add_argument("--keep", default="", help="keep what upstream got, one folder a case")
+    ap.add_argument("--strict", default="", metavar="PROFILE", help="in front of the fake that refuses what this profile's server refuses")
     a = ap.parse_args()
     if not os.path.isdir(DRIVERS):
         print("SKIPPED: the clients' drivers (../shared/clients) are not beside this checkout")
         return 0
-    cases = [c for c in CASES if a.only in c[0]]
+    cases = [c for c in CASES if a.only in c[0] and not (a.strict and "Responses" in c[0])]
+    strict = (a.strict, fakes()) if a.strict else None
     if a.install:
         for name in sorted({c[1] for c in cases}):
             if not interpreter(name):
                 install(name)
-    failed = skipped = 0
+    failed = skipped = own = 0
     for case in cases:
         if not interpreter(case[1]):
             print(f"{case[0]:48} SKIPPED: not installed (--install)")
@@ -314,9 +389,14 @@ def main():
         os.makedirs(folder, exist_ok=True)
         for old in os.listdir(folder):
             os.unlink(os.path.join(folder, old))
-        run0, direct = record(case, False, folder)
-        run1, seam = record(case, True, folder)
-        bad, briefs = responses.check(direct, seam) if "Responses" in case[0] else check(case, direct, seam)
+        run0, direct = record(case, False, folder, strict)
+        run1, seam = record(case, True, folder, strict)
+        fault = own_fault(seam) if strict else ""
+        if fault:
+            own += 1
+            print(f"{case[0]:48} {len(seam):3} requests: refused as its client wrote it, {fault}", flush=True)
+            continue
+        bad, briefs = responses.check(direct, seam) if "Responses" in case[0] else check(case, direct, seam, strict)
         if (run0.returncode, said(run0)) != (run1.returncode, said(run1)):
             bad.insert(0, f"ended differently: exit {run0.returncode} and {run1.returncode}\n    without: {run0.stdout!r}\n"
                           f"    through: {run1.stdout!r}\n    {run1.stderr[-400:]}")
@@ -324,7 +404,8 @@ def main():
         print(f"{case[0]:48} {len(seam):3} requests, {briefs:2} briefs  {'ok' if not bad else 'FAILED'}", flush=True)
         for line in bad:
             print("   ", line)
-    print(f"{len(cases) - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    clients = f", {own} refused as their clients wrote them" if strict else ""
+    print(f"{len(cases) - failed - skipped - own} passed, {failed} failed, {skipped} skipped{clients}")
     return 1 if failed else 0
 
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use seam::engine::event::Code;
 use serde_json::{Value, json};
 
 use super::support::client::post;
@@ -25,6 +26,8 @@ struct Row {
     filter: &'static str,
     /// Conversations played so far; each is a tenant of its own.
     tenants: usize,
+    /// What every brief has to say.
+    tells: Option<&'static str>,
     played: Played,
 }
 
@@ -33,7 +36,7 @@ impl Row {
         let fake = Fake::start(server).await;
         let settings = [("SEAM_PROFILE", server.name), ("SEAM_TRANSCRIPT", filter)];
         let seam = Seam::with(&fake.url(), &settings).await;
-        Row { fake, seam, filter, tenants: 0, played: Played::default() }
+        Row { fake, seam, filter, tenants: 0, tells: None, played: Played::default() }
     }
 
     /// Plays a conversation as a client of this server has it.
@@ -74,17 +77,23 @@ impl Row {
         if got.status != 200 {
             return Err(judged.faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         }
-        if is_briefed(&judged.body) { Ok(()) } else { Err("no brief in front".into()) }
+        match brief(&judged.body) {
+            None => Err("no brief in front".into()),
+            Some(brief) if self.tells.is_some_and(|told| !brief.contains(told)) => {
+                Err(format!("not told in {brief}"))
+            }
+            Some(_) => Ok(()),
+        }
     }
 }
 
-/// Whether a brief ends the leading instructions, or opens the first turn where there are none.
-fn is_briefed(body: &Value) -> bool {
+/// The brief that ends the leading instructions, or opens the first turn where there are none; as JSON.
+fn brief(body: &Value) -> Option<String> {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let leading =
         messages.iter().take_while(|message| message["role"] != "user" && message["role"] != "assistant");
-    let slot = leading.last().or(messages.first());
-    slot.is_some_and(|message| message["content"].to_string().contains("[Seam handoff "))
+    let slot = leading.last().or(messages.first())?["content"].to_string();
+    slot.find("[Seam handoff ").map(|at| slot[at..].to_owned())
 }
 
 /// What came of playing conversations.
@@ -167,6 +176,34 @@ async fn no_server_refuses_a_receivers_request() {
             .contains(&one.name.as_str())
     });
     play_all(some, &["dialogue"], &[true]).await.is_green();
+}
+
+/// What clients do to a list before Seam sees it, and what is found of it.
+const DAMAGE: &[(&str, Option<Code>)] = &[
+    ("a call beside the transfer left unanswered", Some(Code::CallUnanswered)),
+    ("calls of two replies merged", None),
+    ("invented way back", None),
+    ("agents quoted in user messages", None),
+    ("nested history beside the same items", None),
+    ("sender's system text beside the receiver's", None),
+    ("sender's system text alone", Some(Code::SystemTextOfSender)),
+    ("arguments re-serialised", None),
+];
+
+/// That each list is one that the server takes is seen in the matrix and here; here, that every brief tells
+/// what the sender had found out.
+#[tokio::test]
+async fn what_clients_damage_is_recognised_and_briefed() {
+    let all = conversations::all();
+    for (name, code) in DAMAGE {
+        let mut row = Row::start(&fake::ALL[0], "window").await;
+        row.tells = Some("84.50");
+        row.play(all.iter().find(|one| one.name == *name).expect(name), false).await;
+        row.played.is_green();
+        if let Some(code) = code {
+            assert_eq!(row.seam.findings(*code), 1, "{name}");
+        }
+    }
 }
 
 /// The whole: `tests/matrix.sh`. `UPDATE_DOCS=1` writes the result to `docs/compatibility.md`, if the

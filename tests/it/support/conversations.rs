@@ -401,7 +401,7 @@ pub(crate) fn behind(server: &Server, conversation: &Conversation) -> Conversati
         .flat_map(|exchange| &exchange.reply.calls)
         .map(|call| call.id.as_str())
         .collect();
-    let given = |id: &str| given_id(server, id);
+    let given = |id: &str| server.given_id(id);
     let exchanges = conversation
         .exchanges
         .iter()
@@ -432,15 +432,4 @@ pub(crate) fn behind(server: &Server, conversation: &Conversation) -> Conversati
         })
         .collect();
     Conversation { name: conversation.name.clone(), exchanges }
-}
-
-/// The id that this server would have given in place of `id`.
-fn given_id(server: &Server, id: &str) -> String {
-    if server.rules.ids == super::rules::Ids::UpToForty {
-        return id.to_owned();
-    }
-    let sum = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{sum:016x}")[..9].to_owned()
 }

@@ -1,11 +1,13 @@
 //! Upstreams that answer as real servers do: each refuses what its server
 //! refuses, in its form, and streams as oddly as it does.
 
+mod door;
 mod servers;
 mod streams;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -17,6 +19,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use door::Author;
 pub(crate) use servers::{ALL, Server};
 
 use super::prompt_cache::{PromptCache, Read};
@@ -109,6 +112,8 @@ struct Desk {
     seen: Vec<Judged>,
     /// Where it reckons what a prompt costs.
     cache: Option<PromptCache>,
+    /// Who says the words in place of the script.
+    author: Option<Arc<Author>>,
 }
 
 /// A running fake. It ends when it is dropped.
@@ -176,32 +181,43 @@ async fn answer(
     let body = request.into_body().collect().await?.to_bytes();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let found = faults(&body, server.rules);
-    let (turn, judge, read) = {
+    let model = body["model"].as_str().unwrap_or_default().to_owned();
+    let judged = Judged { body: body.clone(), faults: found.clone() };
+    let author = desk.lock().unwrap().author.clone();
+    let mut read = Read { input: 1, cached: 0 };
+    let (turn, judge) = if let Some(author) = author {
+        author.turn(server, &judged).await
+    } else {
         let mut desk = desk.lock().unwrap();
-        let read = desk.cache.as_mut().map_or(Read { input: 1, cached: 0 }, |cache| cache.read(&body));
-        desk.seen.push(Judged { body: body.clone(), faults: found.clone() });
-        let (turn, judge) = desk.script.pop_front().unwrap_or((Turn::says("Yes."), Judge::Refuse));
-        (turn, judge, read)
+        read = desk.cache.as_mut().map_or(read, |cache| cache.read(&body));
+        desk.seen.push(judged);
+        desk.script.pop_front().unwrap_or((Turn::says("Yes."), Judge::Refuse))
     };
     let (status, kind, reply) = match found.first().filter(|_| judge == Judge::Refuse) {
         Some(fault) => {
             let (status, error) = (server.refuse)(fault);
             (status, "application/json", error.to_string())
         }
-        None if body["stream"] == true => (200, "text/event-stream", streams::stream(server, &turn)),
-        None => (200, "application/json", whole(server, &turn, read).to_string()),
+        None if body["stream"] == true => (200, "text/event-stream", streams::stream(server, &turn, &model)),
+        None => (200, "application/json", whole(server, &turn, read, &model).to_string()),
     };
     let reply = Response::builder().status(status).header("content-type", kind).body(Full::new(reply.into()));
     Ok(reply.unwrap())
 }
 
-fn whole(server: &Server, turn: &Turn, read: Read) -> Value {
+/// The id of the next reply: clients merge messages of one id.
+fn reply_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("chatcmpl-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn whole(server: &Server, turn: &Turn, read: Read, model: &str) -> Value {
     let finish = if turn.calls.is_empty() || server.shape.finish == servers::Finish::Stop {
         "stop"
     } else {
         "tool_calls"
     };
-    json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
+    json!({"id": reply_id(), "object": "chat.completion", "created": 1, "model": model,
         "choices": [{"index": 0, "message": turn.message(server), "finish_reason": finish}],
         "usage": {"prompt_tokens": read.input, "completion_tokens": 1, "total_tokens": read.input + 1,
             "prompt_tokens_details": {"cached_tokens": read.cached}}})
@@ -230,7 +246,7 @@ fn every_servers_stream_is_read_as_what_the_model_said() {
     for server in ALL {
         for turn in &turns {
             let mut watcher = Watcher::new(Dialect::Chat, true, 1 << 20);
-            let _ = watcher.push(streams::stream(server, turn).into());
+            let _ = watcher.push(streams::stream(server, turn, "m").into());
             let (reply, _) = watcher.finish(true);
             let reply = reply.expect(server.name);
             let calls: Vec<Called> = reply

@@ -13,6 +13,19 @@ pub(crate) struct Server {
     pub(crate) shape: Shape,
 }
 
+impl Server {
+    /// The id that this server would have given in place of `id`.
+    pub(crate) fn given_id(&self, id: &str) -> String {
+        if self.rules.ids == Ids::UpToForty {
+            return id.to_owned();
+        }
+        let sum = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        format!("{sum:016x}")[..9].to_owned()
+    }
+}
+
 /// How a stream is spelled.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one server's oddity, there or not")]

@@ -11,9 +11,11 @@ use super::{Called, Turn};
 const FRAGMENT: usize = 5;
 
 /// The stream of a reply.
-pub(super) fn stream(server: &Server, turn: &Turn) -> String {
+pub(super) fn stream(server: &Server, turn: &Turn, model: &str) -> String {
     let shape = server.shape;
-    let mut out = Out { server, text: String::new() };
+    let head =
+        json!({"id": super::reply_id(), "object": "chat.completion.chunk", "created": 1, "model": model});
+    let mut out = Out { server, head, text: String::new() };
     if shape.empty_choices {
         out.event(&json!({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}));
     }
@@ -50,6 +52,8 @@ pub(super) fn stream(server: &Server, turn: &Turn) -> String {
 
 struct Out<'a> {
     server: &'a Server,
+    /// What every chunk begins with.
+    head: Value,
     text: String,
 }
 
@@ -60,8 +64,7 @@ impl Out<'_> {
     }
 
     fn event(&mut self, parts: &Value) {
-        let mut chunk =
-            json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"});
+        let mut chunk = self.head.clone();
         chunk["choices"] = parts["choices"].clone();
         if self.server.shape.usage_always {
             chunk["usage"] = json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2});
