@@ -55,9 +55,14 @@ fn handoffs(config: &Config) -> Vec<Row> {
         "the receiver's request passes as it came (no_contract)".to_owned()
     };
     let terminal = format!("the run ends here: nobody receives it ({})", list(&config.terminal));
+    let offers = match (config.contract, config.mode) {
+        (Contract::Inject, Mode::Rewrite) => "its agent is asked for a handoff in the transfer tools",
+        _ => "it passes as it came, and its reply is watched",
+    };
     vec![
+        ("a request offers a transfer", offers.to_owned()),
         ("a sender declares a whole handoff", reads(config, whole)),
-        ("a sender declares an empty handoff", reads(config, empty)),
+        ("a sender declares an empty handoff", faulty(config, config.enforce.contract, reads(config, empty))),
         ("a sender says nothing but where to", nothing),
         ("a transfer goes to a terminal destination", terminal),
     ]
@@ -65,9 +70,10 @@ fn handoffs(config: &Config) -> Vec<Row> {
 
 /// What a receiver reads of a fact.
 fn facts(config: &Config) -> Vec<Row> {
+    let unborne = reads(config, "it as not confirmed, with the reason");
     vec![
         ("the run bears a fact out", reads(config, "it as established, with the call that shows it")),
-        ("the run does not bear a fact out", reads(config, "it as not confirmed, with the reason")),
+        ("the run does not bear a fact out", faulty(config, config.enforce.facts, unborne)),
         (
             "a fact is older than its rule of SEAM_FRESHNESS allows",
             reads(config, "it as it was, to be checked again"),
@@ -99,8 +105,24 @@ fn custody(config: &Config) -> Vec<Row> {
     vec![
         ("an agent goes on after losing the run", refuses(config.enforce.custody, "not_holder")),
         ("a run has spent what it may", spent),
-        ("a run is passed on too often", hops),
+        ("a run is passed on too often", faulty(config, config.enforce.hops, hops)),
     ]
+}
+
+/// What becomes of a transfer with a fault; `otherwise` where that is not enforced.
+fn faulty(config: &Config, enforced: bool, otherwise: String) -> String {
+    match (enforced, config.mode) {
+        (false, _) => otherwise,
+        (true, Mode::Observe) => format!("{otherwise}; it is counted as one that would be refused"),
+        (true, Mode::Rewrite) => {
+            let asked = match config.corrections {
+                0 => "it",
+                1 => "its sender is asked once more; if that does not help it",
+                _ => "its sender is asked again; if that does not help it",
+            };
+            format!("{asked} goes to a terminal destination on offer, else it is refused")
+        }
+    }
 }
 
 /// Who reads it, by mode and share.
@@ -155,6 +177,33 @@ mod tests {
             &[("SEAM_CONTRACT", "read")],
             "a sender says nothing but where to",
             "the receiver's request passes as it came (no_contract)",
+        );
+    }
+
+    #[test]
+    fn a_fault_that_is_enforced_is_corrected_redirected_or_refused() {
+        let fact = "the run does not bear a fact out";
+        let refused = "goes to a terminal destination on offer, else it is refused";
+        let enforced = ("SEAM_ENFORCE", "facts");
+        check(&[], fact, "its receiver reads it as not confirmed, with the reason");
+        check(
+            &[enforced],
+            fact,
+            &format!("its sender is asked once more; if that does not help it {refused}"),
+        );
+        check(&[enforced, ("SEAM_CORRECTIONS", "0")], fact, &format!("it {refused}"));
+        check(
+            &[enforced, ("SEAM_MODE", "observe")],
+            fact,
+            "nobody reads anything new; recorded is it as not confirmed, with the reason; it is counted as one that \
+             would be refused",
+        );
+        let offers = "a request offers a transfer";
+        check(&[], offers, "it passes as it came, and its reply is watched");
+        check(
+            &[("SEAM_CONTRACT", "inject")],
+            offers,
+            "its agent is asked for a handoff in the transfer tools",
         );
     }
 
