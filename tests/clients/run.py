@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real agent clients through Seam, compared with the same clients without it.
 
-    tests/clients/run.py [--install] [--only TEXT] [--keep DIR] [--strict PROFILE]
+    tests/clients/run.py [--install] [--only TEXT] [--keep DIR] [--strict PROFILE] [--inject]
 
 Each client talks to a scripted upstream twice: directly, and through Seam. It must end the same way, and what
 upstream got is checked request by request: a sender's request is untouched, a receiver's has one leading system
@@ -13,13 +13,15 @@ refuses, streams as oddly and gives ids as that server does; Seam runs with the 
 everything, so that a client can be compared with itself. A request that Seam passes as its client wrote it, and that the
 server refuses, is the client's own: printed as such, and no failure.
 
+With --inject Seam asks the senders for the contract; inject.py says what is checked then.
+
 The drivers and the scripted upstream are in ../shared/clients (beside the checkout); without them this prints so
 and ends. --install makes a virtual environment a framework below target/clients (minutes, hundreds of megabytes), and
 one folder of packages for Node.
 """
 import argparse, contextlib, json, os, re, shutil, signal, subprocess, sys, tempfile, time, urllib.request, venv
 
-import responses
+import inject, responses
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DRIVERS = os.path.join(os.path.dirname(ROOT), "shared", "clients")
@@ -366,6 +368,7 @@ def check(case, direct, seam, strict=None):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--install", action="store_true")
+    ap.add_argument("--inject", action="store_true", help="with SEAM_CONTRACT=inject")
     ap.add_argument("--only", default="")
     ap.add_argument("--keep", default="", help="keep what upstream got, one folder a case")
     ap.add_argument("--strict", default="", metavar="PROFILE", help="in front of the fake that refuses what this profile's server refuses")
@@ -373,7 +376,9 @@ def main():
     if not os.path.isdir(DRIVERS):
         print("SKIPPED: the clients' drivers (../shared/clients) are not beside this checkout")
         return 0
-    cases = [c for c in CASES if a.only in c[0] and not (a.strict and "Responses" in c[0])]
+    if a.inject:
+        os.environ["SEAM_CONTRACT"] = "inject"
+    cases = [c for c in CASES + (inject.CASES if a.inject else []) if a.only in c[0] and not (a.strict and "Responses" in c[0])]
     strict = (a.strict, fakes()) if a.strict else None
     if a.install:
         for name in sorted({c[1] for c in cases}):
@@ -396,12 +401,18 @@ def main():
             own += 1
             print(f"{case[0]:48} {len(seam):3} requests: refused as its client wrote it, {fault}", flush=True)
             continue
+        note, unasked = "", False
+        if a.inject:
+            seam, tools, calls, filled = inject.stripped(direct, seam)
+            note = f", {tools:2} tools asked, {calls:2} contracts put back, {filled:2} briefs by the sender"
+            unasked = not tools and not inject.declares(case)
         bad, briefs = responses.check(direct, seam) if "Responses" in case[0] else check(case, direct, seam, strict)
+        bad += ["nobody was asked"] * unasked
         if (run0.returncode, said(run0)) != (run1.returncode, said(run1)):
             bad.insert(0, f"ended differently: exit {run0.returncode} and {run1.returncode}\n    without: {run0.stdout!r}\n"
                           f"    through: {run1.stdout!r}\n    {run1.stderr[-400:]}")
         failed += bool(bad)
-        print(f"{case[0]:48} {len(seam):3} requests, {briefs:2} briefs  {'ok' if not bad else 'FAILED'}", flush=True)
+        print(f"{case[0]:48} {len(seam):3} requests, {briefs:2} briefs{note}  {'ok' if not bad else 'FAILED'}", flush=True)
         for line in bad:
             print("   ", line)
     clients = f", {own} refused as their clients wrote them" if strict else ""

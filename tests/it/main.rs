@@ -15,6 +15,7 @@ mod drain;
 mod failure;
 mod field_reports;
 mod http2;
+mod inject;
 mod matrix;
 mod pass_through;
 mod prompt_cache;
