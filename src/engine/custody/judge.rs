@@ -87,7 +87,11 @@ fn is_visited(transfer: &Transfer, run: &Run, log: &Log) -> bool {
     run.since_turn().any(|taken| {
         let from = taken.record.from_agent.as_deref();
         // Who received it had it from then on; who sent it had it until then.
-        let had = transfer.to.is(&taken.record.to_agent) || from.is_some_and(|name| transfer.to.is(name));
+        let sent = || match from {
+            Some(name) => transfer.to.is(name),
+            None => taken.sender.is_some_and(|sender| run.is_named(sender, &transfer.to)),
+        };
+        let had = transfer.to.is(&taken.record.to_agent) || sent();
         had && taken.results == results
     })
 }

@@ -3,6 +3,7 @@
 mod desk;
 mod dialects;
 mod held;
+mod hops;
 
 use serde_json::{Value, json};
 
