@@ -109,11 +109,17 @@ pub fn learn(
     let is_held_back = matches!(ruled.ruling, Ruling::Correct(_));
     if is_held_back {
         run.note_correction(terms.request.clone());
+        if reading.view.server_state.stores && !reply.id.is_empty() {
+            run.note_replaced(terms.request, &reply.id);
+        }
         unnote_reply(&mut run, speaker);
     } else if first_reply && made.len() == 1 && reply.calls.len() == 1 {
         decline(&mut run, &made[0].transfer, &ruled.ruling, at.policy);
     }
     let reaches_client = matches!(ruled.ruling, Ruling::Release | Ruling::Redirect { .. });
+    if reaches_client && !reply.id.is_empty() {
+        run.note_given(terms.request, &reply.id);
+    }
     let values_used = if reaches_client { note_used(&mut run, speaker, reply) } else { 0 };
     let fates = fates(reading, reply, &made, &ruled.ruling);
     let (transfers, refused) = keep(&mut run, made, &ruled.ruling, terms, at.policy);

@@ -199,6 +199,8 @@ pub struct Plan {
     pub parameters: Vec<(usize, String)>,
     /// Calls that get other arguments.
     pub arguments: Vec<Arguments>,
+    /// The reply that the request goes on from, where that is another than it says.
+    pub previous: Option<String>,
     /// What the server wants of the list.
     pub profile: Profile,
 }

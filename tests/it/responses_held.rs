@@ -364,10 +364,13 @@ async fn a_sender_that_upstream_remembers_is_corrected_from_its_reply_on() {
         let text =
             if kind == Kind::Streamed { says("msg_1", "One moment.") } else { says("msg_2", "Sorry.") };
         assert_eq!(reply.whole["output"], json!([text, bare("c3")]), "its words are said once");
-        // The client goes on from the reply whose id it had last.
-        let sent = after(hangar(json!([moved("c3")])), "resp_3");
-        let (got, _) = play.send(sent, &[("resp_4", vec![says("msg_3", "Done.")])]).await;
-        assert!(got[0]["instructions"].as_str().unwrap().contains("N-14"), "{}", got[0]);
+        // A client goes on from the reply whose id it had last, or from the one that it had first.
+        for (id, next) in [("resp_3", "resp_4"), ("resp_2", "resp_5")] {
+            let sent = after(hangar(json!([moved("c3")])), id);
+            let (got, _) = play.send(sent, &[(next, vec![says("msg_3", "Done.")])]).await;
+            assert!(got[0]["instructions"].as_str().unwrap().contains("N-14"), "{}", got[0]);
+            assert_eq!(got[0]["previous_response_id"], "resp_3", "{kind:?}");
+        }
     }
 }
 

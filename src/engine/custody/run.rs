@@ -64,9 +64,24 @@ pub struct Run {
     /// The requests in answer to which a sender was corrected, once each time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub corrected: Vec<Hash>,
+    /// Replies that went back to their sender, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<Replaced>,
     /// Which model thought what, the newest last.
     #[serde(default)]
     pub thoughts: Vec<Thought>,
+}
+
+/// A reply that went back to its sender. Its id is an alias: a client that read the beginning of the stream
+/// knows no other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replaced {
+    /// The request that it was in answer to.
+    pub request: Hash,
+    /// Its id.
+    pub id: String,
+    /// The id of the reply that came for it; empty as long as none has.
+    pub by: String,
 }
 
 /// A hidden reasoning item that a model gave out: no other model can read it.
@@ -213,6 +228,7 @@ impl Run {
             turn_open: false,
             thoughts: Vec::new(),
             corrected: Vec::new(),
+            replaced: Vec::new(),
         }
     }
 
@@ -328,6 +344,28 @@ impl Run {
         if self.corrected.len() > CORRECTED {
             self.corrected.remove(0);
         }
+    }
+
+    /// Notes that this reply went back to its sender.
+    pub fn note_replaced(&mut self, request: &Hash, id: &str) {
+        self.replaced.push(Replaced { request: request.clone(), id: id.to_owned(), by: String::new() });
+        if self.replaced.len() > CORRECTED {
+            self.replaced.remove(0);
+        }
+    }
+
+    /// Notes that this is the reply that the client was given.
+    pub fn note_given(&mut self, request: &Hash, id: &str) {
+        let of = |known: &&mut Replaced| known.request == *request && known.id != id;
+        for known in self.replaced.iter_mut().filter(of) {
+            id.clone_into(&mut known.by);
+        }
+    }
+
+    /// The id of the reply that came for the one with this id.
+    pub fn replaced_by(&self, id: &str) -> Option<&str> {
+        let of = |known: &&Replaced| known.id == id && !known.by.is_empty();
+        self.replaced.iter().rev().find(of).map(|known| known.by.as_str())
     }
 
     /// Adds a transfer that was refused, and gives its hop.

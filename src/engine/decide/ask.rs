@@ -1,5 +1,6 @@
-//! What a request gains because its agent may transfer: the contract in its
-//! transfer tools, and in its own earlier calls the arguments it generated.
+//! What a request gains because its agent may transfer, or was corrected: the
+//! contract in its transfer tools, in its own earlier calls the arguments it
+//! generated, and the reply that came for one that went back.
 
 use super::{Circumstances, Decision};
 use crate::engine::custody::agent::Recognised;
@@ -17,6 +18,8 @@ pub struct Ask {
     pub asked: Option<Asked>,
     /// The arguments that it generated, for its calls in the list.
     pub arguments: Vec<Arguments>,
+    /// The reply that the request goes on from, where the one that it names went back to its sender.
+    pub previous: Option<String>,
 }
 
 impl Ask {
@@ -24,19 +27,22 @@ impl Ask {
     pub fn in_plan(&self, plan: &Plan) -> Plan {
         let tools = self.asked.iter().flat_map(|asked| &asked.tools);
         let parameters = tools.map(|tool| (tool.tool, tool.parameters.clone())).collect();
-        Plan { parameters, arguments: self.arguments.clone(), ..plan.clone() }
+        let (arguments, previous) = (self.arguments.clone(), self.previous.clone());
+        Plan { parameters, arguments, previous, ..plan.clone() }
     }
 }
 
 /// What to ask with this decision; none where nothing is to be asked.
 pub(super) fn ask(reading: &Reading<'_>, decision: &Decision, at: Circumstances<'_>) -> Option<Ask> {
     let policy = at.policy;
+    let previous = reading.view.server_state.previous.as_deref();
+    let previous = previous.and_then(|id| decision.run.as_ref()?.replaced_by(id)).map(str::to_owned);
     let may = policy.contract >= Contract::Inject
         && decision.watch
         && !reading.offers.is_empty()
         && wire::can_hold(reading.view.dialect);
     if !may {
-        return None;
+        return previous.map(|id| Ask { asked: None, arguments: Vec::new(), previous: Some(id) });
     }
     let arguments = decision.run.as_ref().map_or_else(Vec::new, |run| generated(reading, run, decision));
     let submits = reading.view.tools.iter().any(|tool| policy.is_submit(&tool.name));
@@ -47,7 +53,8 @@ pub(super) fn ask(reading: &Reading<'_>, decision: &Decision, at: Circumstances<
         let takes = |tool: &Tool<'_>| wire::takes_parameters(at.body.as_bytes(), tool);
         inject::ask(&reading.view.tools, &reading.offers, &policy.naming, policy.fields, takes)
     };
-    (asked.is_some() || !arguments.is_empty()).then_some(Ask { asked, arguments })
+    let gains = asked.is_some() || !arguments.is_empty() || previous.is_some();
+    gains.then_some(Ask { asked, arguments, previous })
 }
 
 /// The arguments that the agent generated for the transfer calls in its list: without them it would learn

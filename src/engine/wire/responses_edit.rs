@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::edit::{Piece, append, rebuild, text_part};
+use super::edit::{Piece, append, members, rebuild, text_part};
 use super::json::quote;
 use super::object::with_member;
 use crate::engine::view::{Form, Item, Keep, Plan, Span, View};
@@ -19,7 +19,7 @@ const TEXT: &str = "input_text";
 /// A brief whose place is not in the rebuilt list stands in `instructions`, behind what is there.
 pub(super) fn edits(body: &[u8], view: &View<'_>, plan: &Plan) -> Vec<(Span, Vec<u8>)> {
     let edit = Edit::new(body, view, plan);
-    edit.instructions().into_iter().chain(edit.input()).collect()
+    edit.instructions().into_iter().chain(edit.input()).chain(edit.previous()).collect()
 }
 
 struct Edit<'a> {
@@ -69,6 +69,14 @@ impl<'a> Edit<'a> {
         let made = self.homeless().map(system_item);
         let pieces = (0..count).filter_map(|index| self.piece(index)).chain(made.as_deref().map(Piece::New));
         Some((span.clone(), self.rebuilt(&span, 0..count, pieces)))
+    }
+
+    /// What becomes of the id of the reply that the request goes on from; none where nothing does.
+    fn previous(&self) -> Option<(Span, Vec<u8>)> {
+        let id = self.plan.previous.as_deref()?;
+        let own = members(std::str::from_utf8(self.body).ok()?).ok()?;
+        let place = own.into_iter().find(|own| own.key.name == "previous_response_id")?;
+        Some((place.value, quoted(id)))
     }
 
     /// What becomes of `input`; none where nothing does.

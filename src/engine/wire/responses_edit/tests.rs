@@ -31,6 +31,14 @@ fn a_call_gets_other_arguments_and_keeps_the_rest() {
 }
 
 #[test]
+fn a_request_goes_on_from_another_reply() {
+    let plan = Plan { previous: Some("resp_2".into()), ..Plan::default() };
+    let body = |id: &str| format!(r#"{{"input":[], "previous_response_id" : "{id}","x":1}}"#);
+    check(&body("resp_1"), &plan, &body("resp_2"));
+    check(r#"{"input":[]}"#, &plan, r#"{"input":[]}"#);
+}
+
+#[test]
 fn the_brief_ends_the_instructions_where_they_stand() {
     check(
         r#"{ "instructions" : "Be k\u0069nd." , "input":"hi" ,"n":1e0}"#,

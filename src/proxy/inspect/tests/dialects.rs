@@ -348,3 +348,148 @@ async fn a_long_conversation_of_which_little_travels() {
         check_with(&turns, &[("SEAM_TRANSCRIPT", form)]).await;
     }
 }
+
+/// A sender's turn, and what it answers to each time that it is asked.
+type Tries = (Who, Vec<Entry>, Vec<Entry>);
+
+/// What the client has of a reply: the text, and the calls by id, tool and arguments.
+type Heard = (String, Vec<(String, String, String)>);
+
+/// What is seen of turns in which senders are asked.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    /// What each turn's client has; none where it was refused.
+    heard: Vec<Option<Heard>>,
+    /// How often upstream was asked in each turn.
+    times: Vec<usize>,
+    /// The answers that senders got to their calls, in order.
+    told: Vec<String>,
+    records: String,
+    briefs: Vec<String>,
+}
+
+async fn play_asked(wire: Wire, turns: &[Tries], settings: &[(&str, &str)]) -> Asked {
+    let desk = Desk::with(&[&[("SEAM_CONTRACT", "inject")][..], settings].concat());
+    let route = if wire.is_chat() { "chat/completions" } else { "responses" };
+    let dialect = if wire.is_chat() { Dialect::Chat } else { Dialect::Responses };
+    let mut asked =
+        Asked { heard: vec![], times: vec![], told: vec![], records: String::new(), briefs: vec![] };
+    for (who, list, tries) in turns {
+        let answers = tries.iter().map(|answer| {
+            let (kind, whole) = wire.reply(answer);
+            Answer { kind: kind.to_owned(), parts: cut(&whole, 13), ..Answer::default() }
+        });
+        let head = head_to(route, "Bearer one");
+        let got = desk.play(&head, &wire.request(*who, list), answers.collect()).await;
+        let reply = match wire {
+            Wire::Chat | Wire::Responses => wire::read_reply(&got.reply, dialect).ok(),
+            Wire::ChatStream | Wire::ResponsesStream => {
+                let mut assembler = wire::Assembler::new(dialect, 1 << 20);
+                for piece in wire::sse::Splitter::new(1 << 20).push(got.reply.into()) {
+                    let wire::sse::Piece::Event(event) = piece else { panic!("too large") };
+                    assembler.event(&event);
+                }
+                Some(assembler.finish())
+            }
+        };
+        asked.heard.push(reply.filter(|_| got.broken.is_none()).map(|reply| {
+            let calls = reply.calls.into_iter().map(|call| (call.id, call.name, call.arguments));
+            (reply.text, calls.collect())
+        }));
+        asked.times.push(got.sent.len());
+        for again in &got.sent[1..] {
+            let items = if wire.is_chat() { &again["messages"] } else { &again["input"] };
+            let answer = items.as_array().and_then(|items| items.last()).expect("an answer");
+            let text = if wire.is_chat() { &answer["content"] } else { &answer["output"] };
+            asked.told.push(text.as_str().expect("a text").to_owned());
+        }
+        let slot = if wire.is_chat() {
+            &got.sent[0]["messages"][0]["content"]
+        } else {
+            &got.sent[0]["instructions"]
+        };
+        let brief =
+            slot.as_str().and_then(|slot| slot.strip_prefix(who.0)).expect("its own instructions first");
+        asked.briefs.push(brief.to_owned());
+    }
+    let ids: Vec<String> = (0..64).map(|n| fresh("seed", n)).collect();
+    let mut records = desk.records(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    for record in &mut records {
+        record.tokens = Tokens::default();
+    }
+    asked.records = serde_json::to_string_pretty(&records).expect("records");
+    asked
+}
+
+/// The same turns on every wire: plain replies alike in both dialects, and streamed ones.
+async fn check_asked(turns: &[Tries], settings: &[(&str, &str)]) -> [Asked; 2] {
+    let plain = play_asked(Wire::Chat, turns, settings).await;
+    assert_eq!(play_asked(Wire::Responses, turns, settings).await, plain, "plain");
+    let streamed = play_asked(Wire::ChatStream, turns, settings).await;
+    assert_eq!(play_asked(Wire::ResponsesStream, turns, settings).await, streamed, "streamed");
+    [plain, streamed]
+}
+
+/// The arguments of a transfer with a contract that cites this call.
+fn filled(evidence: &str) -> Value {
+    json!({"handoff": {"task": "Deliver the plants of ord-51.", "reason": "Delivery is the carrier's.",
+        "established": [{"key": "pallets", "value": "3", "of": "order ord-51", "source": "tool_result", "evidence": evidence}],
+        "constraints": [], "decisions": [], "open_questions": [], "remaining": ["Book a van."], "done_when": ["They are there."]}})
+}
+
+/// The sender's turns, the last of which has these tries; then the receiver's, if the last try went through.
+fn asked_turns(tries: &[Entry], went_through: bool) -> Vec<Tries> {
+    let found = vec![opening(), calls(&[lookup()]), result("c1", ORDER)];
+    let mut turns = vec![
+        (NURSERY, found[..1].to_vec(), vec![calls(&[lookup()])]),
+        (NURSERY, found.clone(), tries.to_vec()),
+    ];
+    if went_through {
+        let moved = [calls(&[to_carrier()]), result("c2", r#"{"assistant": "carrier"}"#)];
+        turns.push((CARRIER, [&found[..], &moved].concat(), vec![says("It comes at noon.")]));
+    }
+    turns
+}
+
+#[tokio::test]
+async fn a_sender_that_is_asked() {
+    let told = Agent("The carrier will take over.".into(), vec![("c2", "transfer_to_carrier", filled("c1"))]);
+    for asked in check_asked(&asked_turns(&[told], true), &[]).await {
+        let bare = ("c2".to_owned(), "transfer_to_carrier".to_owned(), "{}".to_owned());
+        assert_eq!(asked.heard[1], Some(("The carrier will take over.".to_owned(), vec![bare])));
+        assert!(asked.briefs[2].contains("Deliver the plants of ord-51."), "{}", asked.briefs[2]);
+    }
+}
+
+#[tokio::test]
+async fn a_sender_that_is_corrected() {
+    let wrong = Agent("One moment.".into(), vec![("c9", "transfer_to_carrier", filled("c7"))]);
+    let right = Agent("Sorry.".into(), vec![("c2", "transfer_to_carrier", filled("c1"))]);
+    let turns = asked_turns(&[wrong, right], true);
+    for (asked, text) in
+        check_asked(&turns, &[("SEAM_ENFORCE", "facts")]).await.into_iter().zip(["Sorry.", "One moment."])
+    {
+        let bare = ("c2".to_owned(), "transfer_to_carrier".to_owned(), "{}".to_owned());
+        assert_eq!(asked.heard[1], Some((text.to_owned(), vec![bare])));
+        assert_eq!((&asked.times[..], asked.told.len()), (&[1, 2, 1][..], 1));
+        assert!(asked.told[0].contains("no_such_call"), "{}", asked.told[0]);
+    }
+}
+
+#[tokio::test]
+async fn a_sender_that_does_not_learn() {
+    let wrong = calls(&[("c9", "transfer_to_carrier", filled("c7"))]);
+    for asked in check_asked(&asked_turns(&[wrong.clone(), wrong], false), &[("SEAM_ENFORCE", "facts")]).await
+    {
+        assert_eq!((asked.heard[1].as_ref(), asked.times[1]), (None, 2));
+    }
+}
+
+#[tokio::test]
+async fn a_sender_that_calls_something_else_beside_a_wrong_transfer() {
+    let weigh = ("c3", "weigh", json!({"order": "ord-51"}));
+    let wrong = calls(&[weigh, ("c9", "transfer_to_carrier", filled("c7"))]);
+    for asked in check_asked(&asked_turns(&[wrong], false), &[("SEAM_ENFORCE", "facts")]).await {
+        assert_eq!((asked.heard[1].as_ref(), asked.times[1]), (None, 1), "it cannot be asked again");
+    }
+}
