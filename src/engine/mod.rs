@@ -16,6 +16,7 @@ pub mod read;
 pub mod record;
 pub mod reply;
 pub mod ruling;
+pub mod signal;
 pub mod time;
 pub mod view;
 pub mod watch;

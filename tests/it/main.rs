@@ -22,6 +22,7 @@ mod prompt_cache;
 mod responses;
 mod responses_held;
 mod silence;
+mod signals;
 mod stores;
 mod support;
 mod tidy;

@@ -9,7 +9,7 @@ mod said;
 mod values;
 mod wants;
 
-pub use actions::{actions, tried};
+pub use actions::{actions, only_looks, tried};
 pub use facts::facts;
 pub use lifts::is_lifted;
 pub use limits::limits;

@@ -58,8 +58,9 @@ const LOOKS: &[&str] = &[
 
 /// The calls that may have changed something and did not fail, in order, each once.
 pub fn actions(evidence: &Evidence) -> Vec<Action> {
-    let calls =
-        newest_of_each(evidence, |call| matches!(call.ended, Ended::Ok | Ended::Empty) && !only_looks(call));
+    let calls = newest_of_each(evidence, |call| {
+        matches!(call.ended, Ended::Ok | Ended::Empty) && !only_looks(call.name())
+    });
     calls
         .into_iter()
         .map(|call| Action {
@@ -78,7 +79,7 @@ pub fn tried(evidence: &Evidence) -> Vec<Line> {
     let dead = |call: &CallSeen| {
         let failed = match call.ended {
             Ended::Error => true,
-            Ended::Empty => only_looks(call),
+            Ended::Empty => only_looks(call.name()),
             Ended::Ok | Ended::NoResult => false,
         };
         failed && !succeeded.contains(&same_call(call))
@@ -113,8 +114,8 @@ fn same_call(call: &CallSeen) -> (&str, &str) {
 }
 
 /// Whether a tool's name says that it changes nothing. A plug-in's name may stand before it.
-fn only_looks(call: &CallSeen) -> bool {
-    let name = call.name().rsplit(['-', '.', '/', ':']).next().unwrap_or_default();
+pub fn only_looks(name: &str) -> bool {
+    let name = name.rsplit(['-', '.', '/', ':']).next().unwrap_or_default();
     let words = Words::of(name);
     words.iter().next().is_some_and(|first| LOOKS.contains(&first))
 }

@@ -22,6 +22,11 @@ pub(crate) fn same_node(a: &Document, node: u32, b: &Document, other: u32) -> bo
     Sought::of_text(&a.value(node)).matches_text(&b.value(other)).is_some()
 }
 
+/// Whether two texts are one value.
+pub fn same_text(a: &str, b: &str) -> bool {
+    a == b || Sought::of_text(a).matches_text(b).is_some()
+}
+
 /// A printed list or object without what printers differ in: white space, quotes, the case of literals.
 fn squeezed(raw: &str) -> impl Iterator<Item = char> + '_ {
     raw.chars()
