@@ -20,6 +20,7 @@ use super::read::{
 use super::record::{Correction, State};
 use super::reply::{Fate, Finish, Reply};
 use super::ruling::Ruling;
+use super::signal::{Sign, Signal, behind};
 use made::{Ruled, fates, keep, made, rule, two_transfers};
 
 /// What is to be stored after an exchange.
@@ -45,6 +46,8 @@ pub struct Learned {
     pub findings: Vec<Finding>,
     /// How many values of the holder's brief its reply was the first to use.
     pub values_used: u64,
+    /// What shows for the first time that a transfer lost something.
+    pub signals: Vec<Signal>,
 }
 
 /// Under what an exchange is learnt from.
@@ -78,7 +81,9 @@ pub fn learn(
     spend(&mut run, reading, reply, at);
     let first_reply = note_reply(&mut run, speaker, at);
     let voices = reading.voices(&run);
+    let turns = log.customer_turns().count();
     learn_list(&mut log, reading, &run, at);
+    let unanswered = run.turn_open && turns > 0 && log.customer_turns().count() > turns;
     note_turns(&mut run, &log, reading, &voices, at.body);
     let mut lookups: Vec<Lookup> = terms.header.map(header_lookup).into_iter().collect();
     // Nothing else finds a run whose first request comes again.
@@ -98,7 +103,8 @@ pub fn learn(
     }
     findings.extend(odd_reply(reading, reply));
     let says_only = made.is_empty() && reply.calls.is_empty();
-    if says_only && !reading.offers.is_empty() && announces_transfer(&reply.text) {
+    let announced = says_only && !reading.offers.is_empty() && announces_transfer(&reply.text);
+    if announced {
         let what = "the reply says that it transfers and calls no transfer tool";
         findings.push(Finding::new(Code::AnnouncedNotExecuted, "content", what));
     }
@@ -121,6 +127,8 @@ pub fn learn(
         run.note_given(terms.request, &reply.id);
     }
     let values_used = if reaches_client { note_used(&mut run, speaker, reply) } else { 0 };
+    let signals =
+        if reaches_client { losses(&mut run, &log, reply, speaker, [unanswered, announced]) } else { Vec::new() };
     let fates = fates(reading, reply, &made, &ruled.ruling);
     let (transfers, refused) = keep(&mut run, made, &ruled.ruling, terms, at.policy);
     for transfer in run.transfers.iter().filter(|transfer| transfers.contains(&transfer.record.hop)) {
@@ -144,7 +152,23 @@ pub fn learn(
         run.turn_open = !reply.calls.is_empty();
     }
     let Ruled { ruling, faults } = ruled;
-    Learned { run, log, lookups, transfers, refused, ruling, faults, fates, findings, values_used }
+    Learned { run, log, lookups, transfers, refused, ruling, faults, fates, findings, values_used, signals }
+}
+
+/// Notes what shows that a transfer lost something: in the reply, and whether the customer was left `unanswered`
+/// and a transfer `announced` only. Gives what is new.
+fn losses(
+    run: &mut Run,
+    log: &Log,
+    reply: &Reply,
+    speaker: Option<usize>,
+    [unanswered, announced]: [bool; 2],
+) -> Vec<Signal> {
+    let hop = run.holder.map_or(0, |holder| holder.hop);
+    let mut signals = behind(run, log, reply, speaker);
+    signals.extend(unanswered.then(|| Signal::new(Sign::Unanswered, hop, "")));
+    signals.extend(announced.then(|| Signal::new(Sign::AnnouncedNotMade, hop, "")));
+    run.note_signals(signals)
 }
 
 /// Notes which values of its brief the holder's reply uses, and gives how many it is the first to use.

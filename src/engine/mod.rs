@@ -15,6 +15,7 @@ pub mod profile;
 pub mod read;
 pub mod record;
 pub mod reply;
+pub mod report;
 pub mod ruling;
 pub mod signal;
 pub mod time;

@@ -5,6 +5,7 @@ use crate::engine::decide::Pass;
 use crate::engine::event::Code;
 use crate::engine::handoff::verify::{Age, Outcome};
 use crate::engine::record::{Origin, State};
+use crate::engine::signal::Sign;
 
 /// A value of a closed list.
 pub trait Closed: Copy + 'static {
@@ -64,7 +65,7 @@ macro_rules! of_the_engine {
     };
 }
 
-of_the_engine!(Code, Pass, Outcome, Age, Origin, State);
+of_the_engine!(Code, Pass, Outcome, Age, Origin, State, Sign);
 
 #[cfg(test)]
 mod tests {
@@ -87,6 +88,7 @@ mod tests {
         check::<Age>();
         check::<Origin>();
         check::<State>();
+        check::<Sign>();
         check::<crate::telemetry::Event>();
         check::<crate::telemetry::Passed>();
         check::<crate::telemetry::Failed>();

@@ -113,6 +113,9 @@ impl Telemetry {
             self.metrics.would_refuse.one((*rule,));
         }
         self.metrics.brief_values.add((Value::Used,), learned.values_used);
+        for signal in &learned.signals {
+            self.metrics.signals.one((signal.sign, arm));
+        }
     }
 
     /// A sender was asked for the contract.

@@ -9,6 +9,7 @@ use super::{Event, Failed, Passed};
 use crate::engine::event::Code;
 use crate::engine::handoff::verify::{Age, Outcome};
 use crate::engine::record::{Origin, State};
+use crate::engine::signal::Sign;
 use crate::store::StoreError;
 
 closed! {
@@ -374,6 +375,11 @@ metrics! {
         "seam_brief_values_total",
         ["value"],
         "Values of facts in briefs that receivers read, and how many of them a receiver's reply then used.",
+    ),
+    signals: Counter<(Sign, Arm)> = Counter::new(
+        "seam_signals_total",
+        ["sign", "arm"],
+        "What showed that a transfer lost something, by kind and by whether its receiver read a brief.",
     ),
     held_seconds: Histogram<()> = Histogram::new(
         "seam_held_seconds",

@@ -180,6 +180,11 @@ impl Log {
         })
     }
 
+    /// Whether an agent has said something to the customer.
+    pub fn agent_spoke(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.what, What::Agent(_)))
+    }
+
     /// How many results it has.
     pub fn results(&self) -> usize {
         self.entries.iter().filter(|entry| matches!(&entry.what, What::Call { result: Some(_), .. })).count()

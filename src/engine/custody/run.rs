@@ -9,6 +9,7 @@ use crate::engine::handoff::detect::{Destination, same_agent};
 use crate::engine::handoff::speaker::Company;
 use crate::engine::hash::{Hash, Hasher};
 use crate::engine::record::{Record, State, VERSION};
+use crate::engine::signal::Signal;
 use crate::engine::time::Timestamp;
 
 /// Agents a run remembers; more than any real team, so that a hostile client cannot make it grow.
@@ -22,6 +23,8 @@ const TRANSFERS: usize = 32;
 
 /// Corrections a run remembers, by their requests.
 const CORRECTED: usize = 32;
+/// Signs of what transfers lost that a run keeps.
+const SIGNALS: usize = 128;
 
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,6 +73,9 @@ pub struct Run {
     /// Which model thought what, the newest last.
     #[serde(default)]
     pub thoughts: Vec<Thought>,
+    /// What showed that a transfer lost something, oldest first, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Signal>,
 }
 
 /// A reply that went back to its sender. Its id is an alias: a client that read the beginning of the stream
@@ -158,6 +164,9 @@ pub struct Transfer {
     pub results: usize,
     /// After this, a transfer that nobody took up is without effect.
     pub expires: Timestamp,
+    /// When its receiver's first request came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_up_at: Option<Timestamp>,
     /// Whether its receiver's requests went up as they came, the brief made in the shadow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shadow: bool,
@@ -227,9 +236,22 @@ impl Run {
             latest: None,
             turn_open: false,
             thoughts: Vec::new(),
+            signals: Vec::new(),
             corrected: Vec::new(),
             replaced: Vec::new(),
         }
+    }
+
+    /// Notes signs of what transfers lost. Gives those that are new.
+    pub fn note_signals(&mut self, signals: Vec<Signal>) -> Vec<Signal> {
+        let mut new = Vec::new();
+        for signal in signals {
+            if self.signals.len() < SIGNALS && !self.signals.contains(&signal) {
+                self.signals.push(signal.clone());
+                new.push(signal);
+            }
+        }
+        new
     }
 
     /// Remembers whose a hidden reasoning item is.

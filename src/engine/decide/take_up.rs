@@ -107,6 +107,7 @@ pub fn transfer(
         turn: log.customer_turns().next_back().map(str::to_owned),
         results: 0,
         expires: at.now.plus_ms(at.policy.pending_ms),
+        taken_up_at: None,
         shadow: false,
         trace: None,
         used: Vec::new(),
@@ -204,6 +205,7 @@ fn with_log(
     };
     let put_back = transfer.put_back.clone();
     let text = freeze(transfer, &rebuilt);
+    transfer.taken_up_at = Some(at.now);
     transfer.receiver = Some(agent);
     transfer.fit = agent_fit;
     let findings = transfer.record.findings.clone();

@@ -2,12 +2,14 @@
 //! handoff prevents. Told by rules from what was said and called, without a
 //! model; `docs/signals.md` has the rules and how often they are right.
 
+mod behind;
 mod calls;
 mod known;
 mod requests;
 
 use serde::{Deserialize, Serialize};
 
+pub use behind::behind;
 pub use calls::{contradicted, looked_up_again};
 pub use known::{Known, Slot};
 pub use requests::{asked_again, greets, repeats};
