@@ -10,6 +10,7 @@ use crate::engine::event::Finding;
 use crate::engine::handoff::detect::Spelled;
 use crate::engine::handoff::verify::Fact;
 use crate::engine::record::{LeftOut, Tokens};
+use crate::engine::report::{Report, Wanted};
 use crate::engine::time::Timestamp;
 use crate::telemetry::passages::Passage;
 use crate::telemetry::shown::{self, head};
@@ -47,6 +48,14 @@ impl Admin {
             },
             Err(answer) => answer,
         }
+    }
+
+    /// What the newest runs say together. Names of agents are percent-encoded in the query.
+    pub(super) async fn report(&self, query: &Query<'_>) -> Answer {
+        let Ok(runs) = self.runs.recent(query.limit).await else { return store_fails() };
+        let pair = query.from.zip(query.to).map(|(from, to)| (decoded(from), decoded(to)));
+        let since = query.since.map(Timestamp);
+        json(&Report::of(&runs, &Wanted { since, pair, worst: query.worst }))
     }
 
     /// Requests that passed as they came, the newest first.
@@ -337,6 +346,11 @@ fn filter(transfer: &Transfer) -> Step {
         record.tokens.after,
     );
     Step { step: "filter", what }
+}
+
+/// A percent-encoded value of a query.
+fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// A key or a path that a model wrote: without content it is shown only where it reads like one.

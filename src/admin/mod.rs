@@ -106,6 +106,7 @@ impl Admin {
             Guarded::Handoff(id) if query.explain => self.explain(id).await,
             Guarded::Handoff(id) => self.handoff(id).await,
             Guarded::Passes => self.passes(&query),
+            Guarded::Report => self.report(&query).await,
             Guarded::Run(id) => self.remove(id).await,
         }
     }
@@ -116,6 +117,7 @@ enum Guarded<'p> {
     Handoffs,
     Handoff(&'p str),
     Passes,
+    Report,
     Run(&'p str),
 }
 
@@ -124,6 +126,7 @@ impl Guarded<'_> {
         match path {
             "/handoffs" => Some(Guarded::Handoffs),
             "/passes" => Some(Guarded::Passes),
+            "/report" => Some(Guarded::Report),
             _ => path
                 .strip_prefix("/handoffs/")
                 .map(Guarded::Handoff)
@@ -133,11 +136,16 @@ impl Guarded<'_> {
 }
 
 /// What a query asks.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Query<'q> {
     limit: usize,
     run: Option<&'q str>,
     explain: bool,
+    /// Milliseconds since 1970.
+    since: Option<u64>,
+    from: Option<&'q str>,
+    to: Option<&'q str>,
+    worst: usize,
 }
 
 impl Query<'_> {
@@ -148,12 +156,16 @@ impl Query<'_> {
     /// What is not known is passed over.
     fn of(query: &str) -> Query<'_> {
         let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        let mut asked = Query { limit: Query::LIMIT, run: None, explain: false };
+        let mut asked = Query { limit: Query::LIMIT, ..Query::default() };
         for (name, value) in pairs {
             match name {
                 "limit" => asked.limit = value.parse().unwrap_or(Query::LIMIT).min(Query::MOST),
                 "run" => asked.run = Some(value),
                 "explain" => asked.explain = true,
+                "since" => asked.since = value.parse().ok(),
+                "from" => asked.from = Some(value),
+                "to" => asked.to = Some(value),
+                "worst" => asked.worst = value.parse().unwrap_or_default(),
                 _ => {}
             }
         }
@@ -199,7 +211,7 @@ mod tests {
     #[test]
     fn a_query_is_read_as_far_as_it_is_known() {
         let check = |query: &str, limit, run, explain| {
-            assert_eq!(Query::of(query), Query { limit, run, explain }, "{query}");
+            assert_eq!(Query::of(query), Query { limit, run, explain, ..Query::default() }, "{query}");
         };
         check("", 100, None, false);
         check("limit=5&run=abc&x=y", 5, Some("abc"), false);

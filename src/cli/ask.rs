@@ -4,6 +4,8 @@ use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::config::{self, Problems, Secret, Source, vars};
 
 /// The most that is read of an answer; the longest lists stay far below it.
@@ -14,6 +16,17 @@ const ANSWER_BYTES: u64 = 64 << 20;
 pub(super) struct Admin {
     address: SocketAddr,
     token: Option<Secret>,
+}
+
+/// Why nothing was told.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Untold {
+    #[error("nobody answers at SEAM_ADMIN_LISTEN={address}")]
+    Unreachable { address: SocketAddr, source: Error },
+    #[error("its answer has status {0}: {1}")]
+    Trouble(u16, String),
+    #[error("its answer cannot be read: is it another release?")]
+    Unreadable(#[source] serde_json::Error),
 }
 
 /// What it answered.
@@ -51,6 +64,24 @@ impl Admin {
         let mut answer = Vec::new();
         stream.take(ANSWER_BYTES).read_to_end(&mut answer)?;
         read(&answer).ok_or_else(|| Error::new(ErrorKind::InvalidData, "this is not Seam's admin listener"))
+    }
+}
+
+/// How long each wait of a command may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Admin {
+    /// What is found at `path`, if anything is.
+    pub(super) fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Untold> {
+        let unreachable = |source| Untold::Unreachable { address: self.address, source };
+        let answer = self.get(path, PATIENCE).map_err(unreachable)?;
+        match answer.status {
+            200 => serde_json::from_slice(&answer.body).map(Some).map_err(Untold::Unreadable),
+            404 => Ok(None),
+            status => {
+                Err(Untold::Trouble(status, super::quiet(String::from_utf8_lossy(&answer.body).trim())))
+            }
+        }
     }
 }
 

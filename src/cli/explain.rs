@@ -2,14 +2,12 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Arg, ArgMatches};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
-use super::ask::Admin;
-use super::{Subcommand, USAGE, complain, print};
+use super::ask::{Admin, Untold};
+use super::{Subcommand, USAGE, complain, print, quiet};
 use crate::config::Source;
 
 pub(super) const COMMAND: Subcommand = Subcommand {
@@ -42,7 +40,6 @@ SEAM_ADMIN_CONTENT=on.
 
 Without ID the newest handoffs and passes are listed.";
 
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How many of each are listed.
 const LISTED: usize = 10;
 /// An id is short; a longer word is none.
@@ -74,18 +71,14 @@ fn run(arguments: &ArgMatches, source: &dyn Source) -> ExitCode {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("nobody answers at SEAM_ADMIN_LISTEN={address}")]
-    Unreachable { address: std::net::SocketAddr, source: std::io::Error },
+    #[error(transparent)]
+    Untold(#[from] Untold),
     #[error("{0} shows no handoffs to who does not show its SEAM_ADMIN_TOKEN")]
     Closed(std::net::SocketAddr),
     #[error("neither a handoff nor a pass is called {0:?}; `seam explain` without an id lists the newest")]
     Unknown(String),
     #[error("{0:?} is no id")]
     NoId(String),
-    #[error("its answer has status {0}: {1}")]
-    Trouble(u16, String),
-    #[error("its answer cannot be read: is it another release?")]
-    Unreadable(#[source] serde_json::Error),
 }
 
 /// Why something happened, step by step.
@@ -125,10 +118,10 @@ fn explanation(admin: &Admin, id: &str) -> Result<String, Error> {
     if id.is_empty() || id.len() > ID_BYTES || !id.bytes().all(is_plain) {
         return Err(Error::NoId(id.to_owned()));
     }
-    match ask::<Explanation>(admin, &format!("/handoffs/{id}?explain"))? {
+    match admin.ask::<Explanation>(&format!("/handoffs/{id}?explain"))? {
         Some(explanation) => Ok(written(&explanation)),
         // Whoever may see handoffs gets at least an empty list.
-        None => match ask::<Vec<Handoff>>(admin, "/handoffs?limit=1")? {
+        None => match admin.ask::<Vec<Handoff>>("/handoffs?limit=1")? {
             Some(_) => Err(Error::Unknown(id.to_owned())),
             None => Err(Error::Closed(admin.address())),
         },
@@ -137,8 +130,8 @@ fn explanation(admin: &Admin, id: &str) -> Result<String, Error> {
 
 fn list(admin: &Admin) -> Result<String, Error> {
     let closed = || Error::Closed(admin.address());
-    let handoffs: Vec<Handoff> = ask(admin, &format!("/handoffs?limit={LISTED}"))?.ok_or_else(closed)?;
-    let passes: Vec<Passage> = ask(admin, &format!("/passes?limit={LISTED}"))?.ok_or_else(closed)?;
+    let handoffs: Vec<Handoff> = admin.ask(&format!("/handoffs?limit={LISTED}"))?.ok_or_else(closed)?;
+    let passes: Vec<Passage> = admin.ask(&format!("/passes?limit={LISTED}"))?.ok_or_else(closed)?;
     let mut text = String::new();
     for handoff in &handoffs {
         let from = handoff.from.as_deref().unwrap_or("unknown");
@@ -156,28 +149,12 @@ fn list(admin: &Admin) -> Result<String, Error> {
     Ok(text)
 }
 
-/// What is found at `path`, if anything is.
-fn ask<T: DeserializeOwned>(admin: &Admin, path: &str) -> Result<Option<T>, Error> {
-    let unreachable = |source| Error::Unreachable { address: admin.address(), source };
-    let answer = admin.get(path, PATIENCE).map_err(unreachable)?;
-    match answer.status {
-        200 => serde_json::from_slice(&answer.body).map(Some).map_err(Error::Unreadable),
-        404 => Ok(None),
-        status => Err(Error::Trouble(status, quiet(String::from_utf8_lossy(&answer.body).trim()))),
-    }
-}
-
 fn written(explanation: &Explanation) -> String {
     let mut text = format!("{} {}\n\n", explanation.kind, explanation.id);
     for Step { step, what } in &explanation.steps {
         let _ = writeln!(text, "{step:<10} {}", quiet(what));
     }
     text
-}
-
-/// Names are what agents and clients call themselves: on a terminal no control character is obeyed.
-fn quiet(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

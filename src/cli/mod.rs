@@ -6,6 +6,7 @@ mod demo;
 mod explain;
 mod healthcheck;
 mod replay;
+mod report;
 mod schema;
 mod serve;
 mod verify;
@@ -38,6 +39,7 @@ const COMMANDS: &[Subcommand] = &[
     check::COMMAND,
     schema::COMMAND,
     verify::COMMAND,
+    report::COMMAND,
     explain::COMMAND,
     healthcheck::COMMAND,
 ];
@@ -86,6 +88,11 @@ fn command() -> Command {
 /// Writes text for people; a reader who went away is no error.
 fn print(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Names are what agents and clients call themselves: on a terminal no control character is obeyed.
+fn quiet(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// Writes what went wrong, with its causes.

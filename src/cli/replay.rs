@@ -14,13 +14,16 @@ use serde_json::value::RawValue;
 use super::{Subcommand, USAGE, complain};
 use crate::config::{Config, Source, vars};
 use crate::engine::custody::log::Log;
+use crate::engine::custody::run::Run;
 use crate::engine::decide::{Action, Circumstances, Decision, Found, decide};
 use crate::engine::event::Finding;
 use crate::engine::policy::Policy;
 use crate::engine::read::{Nobody, Reading, Way, reading};
 use crate::engine::record::{Record, Tokens};
+use crate::engine::reply::{Reply, ReplyCall};
+use crate::engine::signal::behind;
 use crate::engine::time::Timestamp;
-use crate::engine::view::{Dialect, Role};
+use crate::engine::view::{Call, Dialect, Role};
 use crate::engine::wire;
 
 pub(super) const COMMAND: Subcommand = Subcommand {
@@ -94,7 +97,7 @@ struct Replayed<'a> {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub(super) enum Failure {
     #[error("cannot read {path}")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}:{line} is not what it should be")]
@@ -128,7 +131,7 @@ fn run(arguments: &ArgMatches, source: &dyn Source) -> ExitCode {
 }
 
 /// Settings for a command that sends nothing: an upstream is not asked for.
-struct NoUpstream<'a>(&'a dyn Source);
+pub(super) struct NoUpstream<'a>(pub(super) &'a dyn Source);
 
 impl Source for NoUpstream<'_> {
     fn variables(&self) -> Vec<(String, String)> {
@@ -142,11 +145,47 @@ impl Source for NoUpstream<'_> {
 }
 
 fn replay(files: &[PathBuf], cuts: Option<&Path>, json: bool, policy: &Policy) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    each(files, cuts, policy, |conversation, transfers| {
+        let mut run = Found::default();
+        for transfer in transfers {
+            let replayed = one(conversation, transfer, &mut run, policy)?;
+            write(&mut out, &replayed, json).map_err(Failure::Write)?;
+        }
+        Ok(())
+    })?;
+    out.flush().map_err(Failure::Write)
+}
+
+/// The runs of recorded conversations, with what their receivers' replies showed.
+pub(super) fn runs(files: &[PathBuf], cuts: Option<&Path>, policy: &Policy) -> Result<Vec<Run>, Failure> {
+    let mut runs = Vec::new();
+    each(files, cuts, policy, |conversation, transfers| {
+        let mut run = Found::default();
+        for (at, transfer) in transfers.iter().enumerate() {
+            one(conversation, *transfer, &mut run, policy)?;
+            let until = transfers.get(at + 1).map_or(conversation.messages.len(), |next| next.begins());
+            for run in run.runs.values_mut() {
+                listen(conversation, transfer.end(), until, run, policy)?;
+            }
+        }
+        runs.extend(run.runs.into_values());
+        Ok(())
+    })?;
+    Ok(runs)
+}
+
+/// Gives each conversation with its transfers.
+fn each(
+    files: &[PathBuf],
+    cuts: Option<&Path>,
+    policy: &Policy,
+    mut each: impl FnMut(&Conversation, Vec<Transfer>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();
     for cut in cuts.map(lines::<Cut>).transpose()?.into_iter().flatten() {
         places.entry(cut.transcript_id).or_default().push(cut.cut);
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for file in files {
         for raw in lines::<Box<RawValue>>(file)? {
             // Other lists may be named as well: what has no messages is no conversation.
@@ -160,14 +199,46 @@ fn replay(files: &[PathBuf], cuts: Option<&Path>, json: bool, policy: &Policy) -
                     .collect(),
                 None => recorded(&conversation, policy)?,
             };
-            let mut run = Found::default();
-            for transfer in transfers {
-                let replayed = one(&conversation, transfer, &mut run, policy)?;
-                write(&mut out, &replayed, json).map_err(Failure::Write)?;
-            }
+            each(&conversation, transfers)?;
         }
     }
-    out.flush().map_err(Failure::Write)
+    Ok(())
+}
+
+/// Notes what the replies from message `from` to `until` show of the transfer before them.
+fn listen(
+    conversation: &Conversation,
+    from: usize,
+    until: usize,
+    run: &mut Run,
+    policy: &Policy,
+) -> Result<(), Failure> {
+    let body = body(conversation, conversation.messages.len(), "", &[]);
+    let reading = reading(view(&body, conversation)?, &policy.naming, None);
+    let voices = reading.voices(&Nobody);
+    let items = &reading.view.items;
+    let mut log = Log::default();
+    for at in (0..items.len().min(until)).filter(|at| items[*at].role == Role::Assistant) {
+        let now = Timestamp(at as u64 * STEP_MS);
+        log.learn(&items[..at], &voices[..at], |item, call| reading.is_transfer(item, call), now);
+        let Some(holder) = run.holder.as_mut().filter(|_| at >= from) else { continue };
+        holder.replies += 1;
+        let agent = holder.agent;
+        let said = |call: &Call<'_>| ReplyCall {
+            id: call.id.to_string(),
+            name: call.name.to_string(),
+            arguments: call.arguments.to_string(),
+            complete: true,
+        };
+        let reply = Reply {
+            text: items[at].text.to_string(),
+            calls: items[at].calls.iter().map(said).collect(),
+            ..Reply::default()
+        };
+        let signals = behind(run, &log, &reply, Some(agent));
+        run.note_signals(signals);
+    }
+    Ok(())
 }
 
 /// A transfer to be replayed, by the messages before its receiver's part.
@@ -177,6 +248,22 @@ enum Transfer {
     Assumed(usize),
     /// Recorded in the message of this index; the receiver's part begins at `end`.
     Recorded { at: usize, end: usize },
+}
+
+impl Transfer {
+    /// The message in which it is made.
+    fn begins(self) -> usize {
+        match self {
+            Transfer::Assumed(at) | Transfer::Recorded { at, .. } => at,
+        }
+    }
+
+    /// The message with which the receiver's part begins.
+    fn end(self) -> usize {
+        match self {
+            Transfer::Assumed(end) | Transfer::Recorded { end, .. } => end,
+        }
+    }
 }
 
 /// The transfers that a conversation holds and that were answered.
