@@ -43,7 +43,8 @@ impl Known {
         };
         for fact in facts.iter().filter(|fact| fact.outcome.holds()).take(MOST) {
             let value = fact.claim.value.text.trim();
-            if let Some((noun, id)) = fact.claim.key.as_deref().and_then(called) {
+            let by_key = fact.claim.key.as_deref().and_then(called);
+            if let Some((noun, id)) = by_key.filter(|(noun, _)| noun != &["name"] || is_somebody(fact)) {
                 let key = fact.claim.key.clone();
                 slots.push(Slot { noun, id, value: value.to_owned(), said: was_said(value), key });
             }
@@ -69,6 +70,18 @@ impl Known {
         one(self.slots.iter().filter(fits))
             .or_else(|| one(self.slots.iter().filter(fits).filter(|slot| slot.said)))
     }
+}
+
+/// Whether what a fact is about is a person, as far as is said.
+fn is_somebody(fact: &Fact) -> bool {
+    const PEOPLE: [&str; 6] = ["user", "passenger", "guest", "patient", "recipient", "account"];
+    let kind = fact
+        .claim
+        .of
+        .as_deref()
+        .and_then(|of| of.rsplit_once(' '))
+        .map(|(kind, _)| canonical(&Words::of(kind)));
+    kind.is_none_or(|kind| kind.iter().any(|word| PEOPLE.contains(&word.as_str())))
 }
 
 /// The first of them, if all have one value.

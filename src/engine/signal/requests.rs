@@ -12,7 +12,7 @@ pub fn asked_again<'k>(known: &'k Known, text: &str) -> Vec<&'k Slot> {
     let mut asked: Vec<&Slot> = Vec::new();
     for sentence in sentences(text) {
         let words = Words::of(sentence);
-        if !asks(sentence, &words) || asks_for_another(&words) {
+        if !asks(sentence, &words) || asks_for_choice(&words) {
             continue;
         }
         let canonical = canonical(&Words::of(&sentence.replace('#', " number ")));
@@ -34,7 +34,8 @@ pub fn asked_again<'k>(known: &'k Known, text: &str) -> Vec<&'k Slot> {
 pub fn repeats<'k>(known: &'k Known, asked: &str, turn: &str) -> Vec<&'k Slot> {
     let question = sentences(asked).any(|sentence| {
         let words = Words::of(sentence);
-        asks(sentence, &words) && !asks_for_another(&words)
+        let another = words.iter().any(|word| OTHERS.contains(&word));
+        asks(sentence, &words) && !another && !asks_for_choice(&words)
     });
     if !question {
         return Vec::new();
@@ -126,33 +127,43 @@ fn asks(sentence: &str, words: &Words) -> bool {
     sentence.trim_end().ends_with('?') && words.iter().take(12).any(|word| QUESTIONS.contains(&word))
 }
 
-/// Whether a sentence asks for something else than what was, or for a choice.
-fn asks_for_another(words: &Words) -> bool {
-    const OTHERS: [&str; 22] = [
-        "new",
-        "different",
-        "other",
-        "another",
-        "else",
-        "alternative",
-        "instead",
-        "replacement",
-        "updated",
-        "correct",
-        "prefer",
-        "want",
-        "wish",
-        "additional",
-        "second",
-        "next",
-        "like",
-        "rather",
-        "should",
-        "shall",
-        "remaining",
-        "future",
+/// Words by which something else is meant than what was.
+const OTHERS: [&str; 16] = [
+    "new",
+    "different",
+    "other",
+    "another",
+    "else",
+    "alternative",
+    "instead",
+    "replacement",
+    "updated",
+    "correct",
+    "additional",
+    "second",
+    "next",
+    "rather",
+    "remaining",
+    "future",
+];
+
+/// Whether a sentence asks what its reader would like.
+fn asks_for_choice(words: &Words) -> bool {
+    const CHOICES: [[&str; 3]; 9] = [
+        ["would", "you", "like"],
+        ["would", "you", "prefer"],
+        ["would", "you", "rather"],
+        ["do", "you", "want"],
+        ["do", "you", "wish"],
+        ["do", "you", "prefer"],
+        ["should", "i", ""],
+        ["should", "we", ""],
+        ["shall", "i", ""],
     ];
-    words.iter().any(|word| OTHERS.contains(&word))
+    let stands = |at: usize, choice: &[&str; 3]| {
+        choice.iter().enumerate().all(|(n, word)| word.is_empty() || words.word(at + n) == *word)
+    };
+    (0..words.len()).any(|at| CHOICES.iter().any(|choice| stands(at, choice)))
 }
 
 /// Whether the words of a request, in canonical form, have the slot as what is asked for.
@@ -160,7 +171,7 @@ fn asks_for(words: &[String], slot: &Slot) -> bool {
     let count = slot.noun.len();
     let contact = count == 1 && CONTACTS.contains(&slot.noun[0].as_str());
     (0..(words.len() + 1).saturating_sub(count)).any(|at| {
-        if words[at..at + count] != slot.noun[..] || is_beside(words, at) {
+        if words[at..at + count] != slot.noun[..] || is_beside(words, at) || is_another(words, at, count) {
             return false;
         }
         if contact {
@@ -176,6 +187,13 @@ fn asks_for(words: &[String], slot: &Slot) -> bool {
         let before = words[..at].iter().rev().take(3).any(|word| word == ID);
         behind || before
     })
+}
+
+/// Whether another one than what was is meant by the `count` words at `at`.
+fn is_another(words: &[String], at: usize, count: usize) -> bool {
+    let before = &words[at.saturating_sub(3)..at];
+    let behind = &words[at + count..words.len().min(at + count + 3)];
+    before.iter().chain(behind).any(|word| OTHERS.contains(&word.as_str()))
 }
 
 /// Whether what stands at `at` only says where or for what: *to your address*, *on the account*.
