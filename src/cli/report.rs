@@ -3,6 +3,7 @@
 
 mod written;
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -154,10 +155,11 @@ fn asked(admin: &Admin, wanted: &Wanted) -> Result<Report, Error> {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let mut path = format!("/report?limit={RUNS}&worst={}", wanted.worst);
     if let Some(since) = wanted.since {
-        path.push_str(&format!("&since={}", since.0));
+        // A string takes all that is written to it.
+        let _ = write!(path, "&since={}", since.0);
     }
     if let Some((from, to)) = &wanted.pair {
-        path.push_str(&format!("&from={}&to={}", encoded(from), encoded(to)));
+        let _ = write!(path, "&from={}&to={}", encoded(from), encoded(to));
     }
     admin.ask(&path)?.ok_or_else(|| Error::Closed(admin.address()))
 }

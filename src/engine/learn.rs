@@ -127,8 +127,11 @@ pub fn learn(
         run.note_given(terms.request, &reply.id);
     }
     let values_used = if reaches_client { note_used(&mut run, speaker, reply) } else { 0 };
-    let signals =
-        if reaches_client { losses(&mut run, &log, reply, speaker, [unanswered, announced]) } else { Vec::new() };
+    let signals = if reaches_client {
+        losses(&mut run, &log, reply, speaker, [unanswered, announced])
+    } else {
+        Vec::new()
+    };
     let fates = fates(reading, reply, &made, &ruled.ruling);
     let (transfers, refused) = keep(&mut run, made, &ruled.ruling, terms, at.policy);
     for transfer in run.transfers.iter().filter(|transfer| transfers.contains(&transfer.record.hop)) {

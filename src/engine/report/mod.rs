@@ -201,7 +201,9 @@ impl Worst {
     fn of(transfer: &Transfer, signs: &[Sign]) -> Option<Worst> {
         let record = &transfer.record;
         let mut what: BTreeMap<String, u64> = BTreeMap::new();
-        signs.iter().for_each(|sign| one(&mut what, sign.name()));
+        for sign in signs {
+            one(&mut what, sign.name());
+        }
         let failed = record.facts.iter().filter(|fact| is_fault(fact.outcome));
         failed.for_each(|fact| one(&mut what, fact.outcome.name()));
         let told_by_facts = |code: Code| matches!(code, Code::FactNotConfirmed | Code::FactStale);

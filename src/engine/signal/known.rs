@@ -108,11 +108,12 @@ pub(super) fn canonical(words: &Words) -> Vec<String> {
                 out.pop();
                 if &*word == "mail" { "email" } else { "zip" }
             }
-            (Some("zip" | "email" | "phone"), "code" | "address" | "number") => continue,
+            (Some("zip" | "email"), "code" | "address")
+            | (Some("phone"), "phone" | "number")
+            | (Some("date"), "of") => continue,
             (_, "mail") => "email",
             (_, "postcode") => "zip",
             (_, "telephone" | "mobile" | "cell") => "phone",
-            (Some("phone"), "phone") => continue,
             (_, "reservation") => "booking",
             (_, "purchase") => "order",
             (_, "customer" | "member" | "client") => "user",
@@ -127,7 +128,6 @@ pub(super) fn canonical(words: &Words) -> Vec<String> {
             }
             (_, "surname") => "name",
             (_, "dob" | "birthday" | "birthdate") => "birth",
-            (Some("date"), "of") => continue,
             (Some("date"), "birth") => {
                 out.pop();
                 "birth"

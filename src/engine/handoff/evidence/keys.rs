@@ -45,6 +45,8 @@ pub(crate) struct Key {
     pub(crate) stem_last: u64,
     /// Whether one of the words says where, when or in which terms a value holds.
     pub(crate) place: bool,
+    /// Whether its value may tell how a call went.
+    pub(crate) outcome: bool,
 }
 
 impl Key {
@@ -54,7 +56,8 @@ impl Key {
         let at = |place: Option<usize>| place.map_or(0, |place| word_hash(words.word(place)));
         let (last, stem_last) = (at(words.len().checked_sub(1)), at(stem.checked_sub(1)));
         let place = words.iter().any(|word| PLACES.contains(&word));
-        Key { text: text.into(), words, class, stem, last, stem_last, place }
+        let outcome = OUTCOMES.contains(&words.text.as_str());
+        Key { text: text.into(), words, class, stem, last, stem_last, place, outcome }
     }
 
     /// Whether its value names a record.
@@ -105,6 +108,9 @@ const PLACES: [&str; 16] = [
     "date",
     "day",
 ];
+
+/// Keys under which a result tells how the call went.
+const OUTCOMES: [&str; 7] = ["error", "errors", "exception", "iserror", "success", "ok", "status"];
 
 /// The hash of a folded word's singular.
 fn word_hash(word: &str) -> u64 {

@@ -69,6 +69,8 @@ pub enum Ended {
 pub struct CallSeen {
     /// Its id; others may bear it too.
     pub id: Box<str>,
+    /// The call before it under the same id's hash.
+    before: Option<u32>,
     /// When the result was first seen, if that can be known.
     pub as_of: Option<Timestamp>,
     /// How it went.
@@ -161,7 +163,8 @@ pub struct Evidence {
     places: u32,
     calls: Vec<CallSeen>,
     turns: Vec<Turn>,
-    by_id: HashMap<Box<str>, Vec<u32>>,
+    /// The newest call of each id, by the id's hash.
+    by_id: HashMap<u64, u32, Mixed>,
     tools: HashMap<Box<str>, Arc<Tool>>,
     pub(crate) keys: Keys,
     postings: Vec<Posting>,
@@ -271,9 +274,11 @@ impl Evidence {
         })
     }
 
-    /// The calls with this id, in order.
-    pub(crate) fn with_id(&self, id: &str) -> &[u32] {
-        self.by_id.get(id).map_or(&[], Vec::as_slice)
+    /// The calls with this id, the newest first.
+    pub(crate) fn with_id<'e>(&'e self, id: &'e str) -> impl Iterator<Item = u32> + 'e {
+        let newest = self.by_id.get(&fold::hash(id)).copied();
+        std::iter::successors(newest, |call| self.seen(*call).before)
+            .filter(|call| *self.seen(*call).id == *id)
     }
 
     pub(crate) fn seen(&self, call: u32) -> &CallSeen {
@@ -316,7 +321,8 @@ impl Evidence {
     ) {
         let index = self.calls.len() as u32;
         if index == 0 {
-            self.by_name = HashMap::with_hasher(Mixed(fold::hash(id)));
+            let seed = Mixed(fold::hash(id));
+            (self.by_name, self.by_id) = (HashMap::with_hasher(seed), HashMap::with_hasher(seed));
         }
         let tool = self.tool(name);
         let argument_limits = Limits { nodes: 2_000, ..Limits::DEFAULT };
@@ -329,9 +335,10 @@ impl Evidence {
             let before = self.by_name.insert(name.hash, posting);
             self.postings.push(Posting { call: index, record: name.record, before });
         }
-        self.by_id.entry(id.into()).or_default().push(index);
+        let before = self.by_id.insert(fold::hash(id), index);
         self.calls.push(CallSeen {
             id: id.into(),
+            before,
             as_of,
             ended,
             place: self.places,
@@ -371,7 +378,11 @@ fn ended(document: &Document, result: Option<&str>, keys: &Keys) -> Ended {
     }
     let says_so = |index: u32| {
         let node = document.node(index);
-        match keys[node.key].words.text.as_str() {
+        let key = &keys[node.key];
+        if !key.outcome {
+            return false;
+        }
+        match key.words.text.as_str() {
             "error" | "errors" | "exception" => {
                 node.kind != Kind::Null
                     && node.len > 0
@@ -392,11 +403,11 @@ fn ended(document: &Document, result: Option<&str>, keys: &Keys) -> Ended {
 }
 
 fn says_error(text: &str) -> bool {
-    let head: String = text.chars().take(24).flat_map(char::to_lowercase).collect();
-    ["error:", "error ", "err:", "exception", "traceback", "failed:"]
-        .iter()
-        .any(|start| head.starts_with(start))
-        || head == "error"
+    let begins = |start: &str| {
+        text.as_bytes().get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
+    };
+    ["error:", "error ", "err:", "exception", "traceback", "failed:"].into_iter().any(begins)
+        || text.eq_ignore_ascii_case("error")
 }
 
 #[cfg(test)]

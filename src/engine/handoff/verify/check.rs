@@ -90,17 +90,16 @@ impl Found {
 /// The calls that a text cites, the newest first: one id, or several with something between them.
 pub(super) fn cited(evidence: &Evidence, text: &str) -> Vec<u32> {
     let text = text.trim();
-    let whole = evidence.with_id(text);
+    let whole: Vec<u32> = evidence.with_id(text).take(SAME_ID).collect();
     if !whole.is_empty() {
-        return whole.iter().rev().take(SAME_ID).copied().collect();
+        return whole;
     }
     let mut found: Vec<u32> = text
         .split(|c: char| {
             c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '"' | '\'' | '`' | '[' | ']' | '=')
         })
         .filter(|part| part.len() > 2)
-        .flat_map(|part| evidence.with_id(part.trim_end_matches(['.', ':'])).iter().rev().take(SAME_ID))
-        .copied()
+        .flat_map(|part| evidence.with_id(part.trim_end_matches(['.', ':'])).take(SAME_ID))
         .take(SAME_ID)
         .collect();
     found.sort_unstable_by(|a, b| b.cmp(a));

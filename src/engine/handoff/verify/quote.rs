@@ -50,7 +50,7 @@ fn find(evidence: &Evidence, says: impl Fn(&Turn) -> bool) -> Option<&Turn> {
 
 /// A text that is long enough to be words of somebody's, and no reference to a message or call.
 fn is_quote(text: &str, evidence: &Evidence) -> bool {
-    text.split_whitespace().count() > 3 && evidence.with_id(text).is_empty()
+    text.split_whitespace().count() > 3 && evidence.with_id(text).next().is_none()
 }
 
 /// Whether a turn has these words in this order; where the quote leaves out words (`...`) its parts.
