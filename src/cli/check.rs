@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use warnings::Deployment;
 
 use super::{Subcommand, USAGE, complain, print};
-use crate::config::{self, Config, Contract, Http2, Mode, Roots, Source, Store, Transcript};
+use crate::config::{self, Config, Contract, Http2, Mode, Roots, Source, Store, TraceContext, Transcript};
 
 pub(super) const COMMAND: Subcommand = Subcommand {
     name: "check",
@@ -111,6 +111,7 @@ fn meaning(config: &Config) -> Vec<String> {
                 .to_owned(),
         },
         store(config),
+        traces(config),
         match &config.live_file {
             Some(file) => format!("Mode and share change while Seam runs, by what {} says.", file.display()),
             None => "A change of any setting needs a restart.".to_owned(),
@@ -163,6 +164,17 @@ fn store(config: &Config) -> String {
             config.store_timeout.as_millis(),
         ),
     }
+}
+
+fn traces(config: &Config) -> String {
+    let Some(receiver) = &config.trace_endpoint else { return "No traces are sent.".to_owned() };
+    let content = if config.trace_content { "with what was said" } else { "without what was said" };
+    let context = match config.trace_context {
+        TraceContext::On => "a client's context is continued and handed on",
+        TraceContext::In => "a client's context is continued and goes up as it came",
+        TraceContext::Off => "a client's context is not read",
+    };
+    format!("Each request and each transfer is a span for {receiver}, {content}; {context}.")
 }
 
 fn protocol(config: &Config) -> String {

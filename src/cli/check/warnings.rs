@@ -60,6 +60,15 @@ fn exposure(config: &Config, warn: &mut Warn<'_>) {
             format!("{} is where Seam itself listens: requests would go round in a circle", config.upstream);
         warn("SEAM_UPSTREAM", what);
     }
+    if let Some(receiver) = &config.trace_endpoint
+        && !receiver.tls
+        && !is_near(&receiver.host)
+        && (config.trace_content || !config.trace_headers.is_empty())
+    {
+        let what =
+            format!("{receiver} is not TLS: its key, and what spans hold, cross the network as they are");
+        warn("SEAM_TRACE_ENDPOINT", what);
+    }
     if let Store::Redis(server) = &config.store
         && !server.tls
         && !is_near(&server.host)
@@ -118,7 +127,9 @@ fn without_effect(config: &Config, shown: &[Shown], warn: &mut Warn<'_>) {
         config.budget_tokens.is_some() || config.budget_spend.is_some() || config.budget_time.is_some();
     let tls_store = matches!(&config.store, Store::Redis(server) if server.tls);
     let windowed = config.transcript == Transcript::Window;
-    let cases: [(&'static str, bool, &str); 12] = [
+    let untraced = config.trace_endpoint.is_none();
+    let no_traces = "no effect: SEAM_TRACE_ENDPOINT is not set";
+    let cases: [(&'static str, bool, &str); 16] = [
         (
             "SEAM_REWRITE_PERCENT",
             config.mode == Mode::Observe,
@@ -141,6 +152,10 @@ fn without_effect(config: &Config, shown: &[Shown], warn: &mut Warn<'_>) {
         ("SEAM_TRANSCRIPT_TURNS", !windowed, "no effect: SEAM_TRANSCRIPT is not window"),
         ("SEAM_UPSTREAM_CA", !config.upstream.tls, "no effect: the upstream is not https"),
         ("SEAM_HTTP2", !config.upstream.tls, "no effect: HTTP/2 is only spoken to an https upstream"),
+        ("SEAM_TRACE_HEADERS", untraced, no_traces),
+        ("SEAM_TRACE_CA", untraced, no_traces),
+        ("SEAM_TRACE_CONTEXT", untraced, no_traces),
+        ("SEAM_TRACE_CONTENT", untraced, no_traces),
         ("SEAM_STORE_CA", !tls_store, "no effect: the store is not rediss"),
         (
             "SEAM_STORE_BYTES",
@@ -226,6 +241,9 @@ mod tests {
         check(&[("SEAM_UPSTREAM", "http://llm.internal/v1")], ONE, &["SEAM_UPSTREAM"]);
         check(&[("SEAM_STORE", "redis://cache")], ONE, &["SEAM_STORE"]);
         check(&[("SEAM_ADMIN_CONTENT", "on")], ONE, &["SEAM_ADMIN_CONTENT"]);
+        let traces = ("SEAM_TRACE_ENDPOINT", "http://collector:4318");
+        check(&[traces], ONE, &[]);
+        check(&[traces, ("SEAM_TRACE_HEADERS", "x-key=a")], ONE, &["SEAM_TRACE_ENDPOINT"]);
     }
 
     #[test]
@@ -248,5 +266,6 @@ mod tests {
         check(&[("SEAM_MODE", "observe"), ("SEAM_ON_FAILURE", "closed")], ONE, &["SEAM_ON_FAILURE"]);
         check(&[("SEAM_DRAIN_TIMEOUT", "60s")], ONE, &["SEAM_DRAIN_TIMEOUT"]);
         check(&[("SEAM_RETENTION", "1m")], ONE, &["SEAM_RETENTION"]);
+        check(&[("SEAM_TRACE_CONTENT", "on")], ONE, &["SEAM_TRACE_CONTENT"]);
     }
 }
