@@ -79,7 +79,9 @@ impl Shell {
     ) -> Result<Response<Reply>, Infallible> {
         self.telemetry.record(Event::Request);
         let trace = self.telemetry.tracer.begin(request.method(), request.headers());
-        request.extensions_mut().insert(trace.clone());
+        if trace.is_on() {
+            request.extensions_mut().insert(trace.clone());
+        }
         let mut exchange = pin!(self.exchange(request, trace.clone()));
         // The server polls once more when everything has to end: what has no reply yet gets this one.
         let reply = poll_fn(|cx| {

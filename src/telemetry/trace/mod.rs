@@ -193,6 +193,11 @@ impl Trace {
         head.extensions.get::<Trace>().cloned().unwrap_or_default()
     }
 
+    /// Whether there is a span at all.
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Tells the upstream of this span, where that is wanted.
     pub(crate) fn onward(&self, headers: &mut HeaderMap) {
         let Some(open) = &self.0 else { return };

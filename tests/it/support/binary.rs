@@ -51,6 +51,17 @@ impl Binary {
         Binary { child, address, admin, log, reads }
     }
 
+    /// Returns once its log holds these words.
+    pub(crate) async fn says(&self, words: &str) {
+        let has = || self.log.lock().unwrap().iter().any(|line| line.contains(words));
+        soon(async {
+            while !has() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let status =
             Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
