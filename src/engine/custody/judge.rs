@@ -52,7 +52,7 @@ pub fn judge(
         find(Code::SelfTransfer, "the agent has the run already".into());
     } else if !is_offered(transfer, reading) {
         find(Code::UnknownDestination, "the request does not offer this agent".into());
-    } else if !is_return(transfer, run) && is_visited(transfer, run, log) {
+    } else if !is_return(transfer, run) && !declines(transfer, run) && is_visited(transfer, run, log) {
         find(
             Code::Visited,
             "it has had the run since the customer spoke, and nothing new is known since".into(),
@@ -79,6 +79,18 @@ fn is_return(transfer: &Transfer, run: &Run) -> bool {
         .iter()
         .filter_map(|known| known.record.handoff.return_to.as_deref())
         .any(|wanted| transfer.to.is(wanted) || sender.is_some_and(|sender| same_agent(sender, wanted)))
+}
+
+/// A receiver that gives the run back to its sender in its first reply; not to one that gave it back itself.
+fn declines(transfer: &Transfer, run: &Run) -> bool {
+    let first = run.holder.is_some_and(|holder| transfer.sender == Some(holder.agent) && holder.replies == 1);
+    let back = |held: &Transfer| match &held.record.from_agent {
+        Some(name) => transfer.to.is(name),
+        None => held.sender.is_some_and(|sender| run.is_named(sender, &transfer.to)),
+    };
+    let gave_back =
+        |taken: &Transfer| taken.record.state == State::Declined && transfer.to.is(&taken.record.to_agent);
+    first && run.held().is_some_and(back) && !run.since_turn().any(gave_back)
 }
 
 /// Whether the destination had the run since the customer spoke, and nothing was found out since.

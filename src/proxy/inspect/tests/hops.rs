@@ -193,6 +193,18 @@ async fn a_return_that_answers_a_question_goes_on() {
 }
 
 #[tokio::test]
+async fn who_cannot_help_gives_the_run_back_and_is_not_asked_again() {
+    let mut ring = Ring::new(&[], false);
+    ring.team.look_up("intake", r#"{"booking":"bk_1"}"#).await;
+    assert_eq!(ring.pass("intake", "workshop", "Brakes.").await, Passed);
+    assert_eq!(ring.pass("workshop", "intake", "That is billing's.").await, Passed);
+    assert_eq!(
+        ring.pass("intake", "workshop", "Please.").await,
+        Refused("the transfer to workshop was refused: visited".into())
+    );
+}
+
+#[tokio::test]
 async fn an_orchestrator_dispatches_the_same_agent_twice() {
     let settings = [("SEAM_CONTRACT", "inject"), ("SEAM_CONTRACT_FIELDS", "full")];
     let mut ring = Ring::new(&settings, false);
