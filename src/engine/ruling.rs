@@ -16,6 +16,9 @@ use super::view::Tool;
 /// Bytes of a correction that goes back to a sender.
 const ANSWER_CAP: usize = 6_000;
 
+/// What an answer to a sender begins with whose transfer did not go on.
+pub const REFUSES: &str = "Not transferred: ";
+
 /// What can be enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
@@ -137,7 +140,7 @@ impl Refused {
 /// The answer that a sender gets instead of a transfer: all faults at once, and what to do.
 pub fn answer(tool: &str, faults: &[&Finding]) -> String {
     let mut out = format!(
-        "Not transferred: {} {} in this call.",
+        "{REFUSES}{} {} in this call.",
         faults.len(),
         if faults.len() == 1 { "fault" } else { "faults" }
     );

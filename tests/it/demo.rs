@@ -15,7 +15,11 @@ fn demo(arguments: &[&str]) -> String {
 }
 
 fn scenes() -> Vec<Value> {
-    match serde_json::from_str(&demo(&["--json"])) {
+    scenes_of(&["--json"])
+}
+
+fn scenes_of(arguments: &[&str]) -> Vec<Value> {
+    match serde_json::from_str(&demo(arguments)) {
         Ok(Value::Array(scenes)) => scenes,
         other => panic!("no list of scenes: {other:?}"),
     }
@@ -67,6 +71,33 @@ fn a_fact_that_the_sender_made_up_is_not_confirmed_and_says_why() {
     let findings = scenes[1]["findings"].as_array().expect("findings");
     let made_up = |finding: &&Value| finding["code"] == "fact_not_confirmed";
     assert_eq!(findings.iter().filter(made_up).count(), 2, "{findings:?}");
+}
+
+#[test]
+fn a_fact_that_an_asked_sender_made_up_is_corrected_before_the_receiver_starts() {
+    let scenes = scenes_of(&["--inject", "--json"]);
+    let correction = &scenes[0]["correction"];
+    let (wrote, told) =
+        (correction["wrote"].as_str().expect("a text"), correction["told"].as_str().expect("a text"));
+    assert!(wrote.contains("step_free_row") && wrote.contains("call_office_9"), "{wrote}");
+    assert!(
+        told.contains("1 fault")
+            && told.contains("step_free_row: no_such_call: no call of the run has the id call_office_9"),
+        "{told}"
+    );
+    let brief = scenes[0]["brief"].as_str().expect("a brief");
+    assert!(!brief.contains("step_free_row"), "{brief}");
+    assert!(brief.contains("Exchange booking T-58 for two seats without steps."), "{brief}");
+    check_entry(brief, "Already established", &["find_booking call_office_1", "84.00"]);
+    check_entry(brief, "Open questions", &["Which rows have no steps?"]);
+    let list = scenes[0]["with_seam"]["messages"].to_string();
+    assert!(
+        !list.contains("handoff\\\"") && !list.contains("Not transferred"),
+        "the client knows nothing of it: {list}"
+    );
+    let page = demo(&["--inject"]);
+    assert_eq!(page.lines().find(|line| line.chars().count() > 80), None);
+    assert!(page.contains("WHAT SEAM TOLD IT"), "{page}");
 }
 
 #[test]

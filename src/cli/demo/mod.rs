@@ -22,12 +22,13 @@ use crate::app::{App, StartError};
 use crate::config::{Config, Problems, Source};
 use crate::engine::event::Finding;
 use crate::engine::handoff::{brief, transcript};
+use crate::engine::ruling;
 use crate::engine::view::Dialect;
 use crate::engine::wire;
 use chat::{Message, Received};
 use heard::Heard;
 use page::Look;
-use story::{SCENES, Scene};
+use story::{ASKED, Answer, SCENES, Scene};
 use upstream::Upstream;
 
 pub(super) const COMMAND: Subcommand = Subcommand {
@@ -35,7 +36,10 @@ pub(super) const COMMAND: Subcommand = Subcommand {
     about: "Show what a receiver is sent without and with Seam, on two scripted conversations",
     arguments: |command| {
         let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Write JSON, for machines");
-        command.arg(json)
+        let inject = Arg::new("inject").long("inject").action(ArgAction::SetTrue);
+        command
+            .arg(json)
+            .arg(inject.help("Ask the sender for a contract, and correct it where it makes a fact up"))
     },
     run,
 };
@@ -49,7 +53,8 @@ const WIDEST: usize = 170;
 
 /// The demo is the same everywhere, so the settings of the environment are not asked.
 fn run(arguments: &ArgMatches, _: &dyn Source) -> ExitCode {
-    match played() {
+    let show = if arguments.get_flag("inject") { Show::Asked } else { Show::Derived };
+    match played(show) {
         Ok(played) if arguments.get_flag("json") => {
             print(&format!("{}\n", as_json(&played)));
             ExitCode::SUCCESS
@@ -61,6 +66,24 @@ fn run(arguments: &ArgMatches, _: &dyn Source) -> ExitCode {
         Err(error) => {
             complain(&error);
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the demo is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    /// What Seam makes of what a sender says by itself.
+    Derived,
+    /// What it says where it is asked.
+    Asked,
+}
+
+impl Show {
+    fn scenes(self) -> &'static [&'static Scene] {
+        match self {
+            Show::Derived => SCENES,
+            Show::Asked => ASKED,
         }
     }
 }
@@ -99,7 +122,15 @@ struct Played {
     scene: &'static Scene,
     without: Sent,
     with: Sent,
+    /// What went back to the sender, if something did.
+    correction: Option<Correction>,
     findings: Vec<Finding>,
+}
+
+/// What a sender wrote, and what it was told instead of a result.
+struct Correction {
+    wrote: String,
+    told: String,
 }
 
 /// The receiver's first request as upstream got it.
@@ -116,26 +147,27 @@ impl Sent {
     }
 }
 
-fn played() -> Result<Vec<Played>, Error> {
+fn played(show: Show) -> Result<Vec<Played>, Error> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
     // One thread runs everything, so this one hears all that Seam says.
     let heard = Heard::default();
     let _listening = heard.listen();
     runtime.block_on(async {
-        tokio::time::timeout(DEADLINE, play_all(&heard)).await.unwrap_or(Err(Error::Endless))
+        tokio::time::timeout(DEADLINE, play_all(show, &heard)).await.unwrap_or(Err(Error::Endless))
     })
 }
 
-async fn play_all(heard: &Heard) -> Result<Vec<Played>, Error> {
+async fn play_all(show: Show, heard: &Heard) -> Result<Vec<Played>, Error> {
     let upstream = Upstream::start().await.map_err(Error::Upstream)?;
-    let app = App::bind(&settings(upstream.address())?).await?;
+    let app = App::bind(&settings(show, upstream.address())?).await?;
     let seam = app.address().map_err(Error::Address)?;
     let drain = app.drain();
     let serving = tokio::spawn(app.run());
     let mut all = Vec::new();
-    for scene in SCENES {
+    for scene in show.scenes() {
         let (without, with) = play(scene, &upstream, seam).await?;
-        all.push(Played { scene, without, with, findings: heard.take() });
+        let correction = correction(scene, &upstream)?;
+        all.push(Played { scene, without, with, correction, findings: heard.take() });
     }
     drain.ask();
     // It ends by its own deadline at the latest; how is no part of the demo.
@@ -143,16 +175,24 @@ async fn play_all(heard: &Heard) -> Result<Vec<Played>, Error> {
     Ok(all)
 }
 
-fn settings(upstream: SocketAddr) -> Result<Config, Problems> {
+fn settings(show: Show, upstream: SocketAddr) -> Result<Config, Problems> {
     let upstream = format!("http://{upstream}/v1");
     let free = "127.0.0.1:0";
-    Config::read(&[("SEAM_UPSTREAM", upstream.as_str()), ("SEAM_LISTEN", free), ("SEAM_ADMIN_LISTEN", free)])
+    let mut settings =
+        vec![("SEAM_UPSTREAM", upstream.as_str()), ("SEAM_LISTEN", free), ("SEAM_ADMIN_LISTEN", free)];
+    if show == Show::Asked {
+        settings.extend([("SEAM_CONTRACT", "inject"), ("SEAM_ENFORCE", "contract,facts")]);
+    }
+    let settings: Vec<(String, String)> =
+        settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    Config::read(&settings)
 }
 
 /// Gives what upstream got for the receiver, without and with Seam.
 async fn play(scene: &'static Scene, upstream: &Upstream, seam: SocketAddr) -> Result<(Sent, Sent), Error> {
-    let (without, told) = hold(scene, upstream, upstream.address(), "without Seam").await?;
-    let (with, told_through_seam) = hold(scene, upstream, seam, "through Seam").await?;
+    let (without, told) = hold(scene, scene.answers, upstream, upstream.address(), "without Seam").await?;
+    let (with, told_through_seam) =
+        hold(scene, scene.asked.unwrap_or(scene.answers), upstream, seam, "through Seam").await?;
     if with.brief().is_none() {
         return Err(Error::NoBrief(scene.title));
     }
@@ -165,11 +205,12 @@ async fn play(scene: &'static Scene, upstream: &Upstream, seam: SocketAddr) -> R
 /// Holds the conversation at `address`; gives what upstream got for the receiver, and what the customer was told.
 async fn hold(
     scene: &'static Scene,
+    answers: &[Answer],
     upstream: &Upstream,
     address: SocketAddr,
     way: &'static str,
 ) -> Result<(Sent, String), Error> {
-    upstream.rehearse(scene.answers);
+    upstream.rehearse(answers);
     let told = client::converse(scene, address)
         .await
         .map_err(|failure| Error::Conversation(scene.title, way, failure))?;
@@ -181,6 +222,18 @@ async fn hold(
         }
     }
     Err(Error::NotReceived(scene.title, way))
+}
+
+/// What Seam told the sender in the conversation that was held last.
+fn correction(scene: &'static Scene, upstream: &Upstream) -> Result<Option<Correction>, Error> {
+    for body in upstream.received() {
+        let list = sent(scene, &body)?.messages;
+        let [.., wrote, told] = &list[..] else { continue };
+        let refused = told.content.as_deref().filter(|text| text.starts_with(ruling::REFUSES));
+        let (Some(text), [call]) = (refused, &wrote.tool_calls[..]) else { continue };
+        return Ok(Some(Correction { wrote: call.function.arguments.clone(), told: text.to_owned() }));
+    }
+    Ok(None)
 }
 
 fn sent(scene: &'static Scene, body: &[u8]) -> Result<Sent, Error> {
@@ -198,6 +251,7 @@ fn as_json(played: &[Played]) -> serde_json::Value {
             "without_seam": {"messages": played.without.messages},
             "with_seam": {"messages": played.with.messages},
             "brief": played.with.brief(),
+            "correction": played.correction.as_ref().map(|it| json!({"wrote": it.wrote, "told": it.told})),
             "findings": played.findings,
             "tokens": {"before": played.without.tokens, "after": played.with.tokens},
         })

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::chat::Message;
-use super::{Played, Sent};
+use super::{Correction, Played, Sent};
 use crate::engine::event::Finding;
 use crate::engine::handoff::brief;
 
@@ -84,6 +84,9 @@ impl Page {
             self.below(&played.without, &played.with);
         }
         self.line("", Tone::Plain);
+        if let Some(correction) = &played.correction {
+            self.correction(correction);
+        }
         self.findings(&played.findings);
         let (before, after) = (played.without.tokens, played.with.tokens);
         self.paragraph(
@@ -117,6 +120,18 @@ impl Page {
         for line in column("WITH SEAM", with, self.look.width) {
             self.line(&line.text, line.tone);
         }
+    }
+
+    /// What passed between Seam and the sender, and nobody else saw.
+    fn correction(&mut self, correction: &Correction) {
+        self.line("WHAT THE SENDER WROTE FIRST", Tone::Strong);
+        self.paragraph(Tone::Doubt, &correction.wrote);
+        self.line("", Tone::Plain);
+        self.line("WHAT SEAM TOLD IT, before the client saw anything of the call", Tone::Strong);
+        for line in correction.told.lines() {
+            self.paragraph(Tone::Brief, line);
+        }
+        self.line("", Tone::Plain);
     }
 
     fn findings(&mut self, findings: &[Finding]) {
@@ -254,7 +269,7 @@ mod tests {
         let bare = sent("You mend wheels.");
         let rebuilt = sent("You mend wheels. You answer in one sentence, however long the question was.");
         let scene = crate::cli::demo::SCENES[0];
-        let played = Played { scene, without: bare, with: rebuilt, findings: Vec::new() };
+        let played = Played { scene, without: bare, with: rebuilt, correction: None, findings: Vec::new() };
         page(&[played], Look { width, colour })
     }
 

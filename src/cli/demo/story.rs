@@ -52,10 +52,14 @@ pub(super) struct Scene {
     pub(super) results: &'static [(&'static str, &'static str)],
     /// What the model answers, request by request.
     pub(super) answers: &'static [Answer],
+    /// What it answers where it is asked for a contract; none in a conversation in which it is not.
+    pub(super) asked: Option<&'static [Answer]>,
 }
 
 /// All scenes, in the order in which they are shown.
-pub(super) const SCENES: [&Scene; 2] = [&BICYCLE, &LIBRARY];
+pub(super) const SCENES: &[&Scene] = &[&BICYCLE, &LIBRARY];
+/// The scene in which senders are asked.
+pub(super) const ASKED: &[&Scene] = &[&THEATRE];
 
 const BICYCLE: Scene = Scene {
     title: "The sender says nothing",
@@ -110,6 +114,7 @@ const BICYCLE: Scene = Scene {
             call: None,
         },
     ],
+    asked: None,
 };
 
 const LIBRARY: Scene = Scene {
@@ -152,4 +157,71 @@ const LIBRARY: Scene = Scene {
             call: None,
         },
     ],
+    asked: None,
 };
+
+const THEATRE: Scene = Scene {
+    title: "The sender is asked, makes a fact up, and is corrected before anybody reads it",
+    about: "The box office of a theatre finds a booking and transfers with transfer_to_seating({}). Through Seam its \
+            tool asks for a contract; one of the facts that it writes cites a call that never ran. Replies are \
+            streamed. The client shows the seating desk the whole history, and declares no argument.",
+    delivery: Delivery::Streamed,
+    history: History::Whole,
+    sender: Agent {
+        name: "office",
+        instructions: "You are the box office of a theatre. Find the booking. What concerns seats goes to the seating \
+                       desk.",
+        tools: r#"[{"type":"function","function":{"name":"find_booking","description":"Find a booking by its code.","parameters":{"type":"object","properties":{"code":{"type":"string"}},"required":["code"]}}},{"type":"function","function":{"name":"transfer_to_seating","description":"Hand the conversation to the seating desk.","parameters":{"type":"object","properties":{}}}}]"#,
+    },
+    receiver: Agent {
+        name: "seating",
+        instructions: "You are the seating desk of a theatre. You find seats and exchange bookings.",
+        tools: r#"[{"type":"function","function":{"name":"find_seats","description":"Free seats of a show.","parameters":{"type":"object","properties":{"show":{"type":"string"}},"required":["show"]}}}]"#,
+    },
+    customer: &[
+        "My booking is T-58. We need two seats without steps, and please do not go over 90 EUR in all.",
+    ],
+    results: &[(
+        "find_booking",
+        r#"{"booking":"T-58","show":"2026-06-14","seats":"F12, F13","paid_eur":"84.00","exchange_until":"2026-06-12"}"#,
+    )],
+    answers: &[
+        Answer { text: None, call: Some(["call_office_1", "find_booking", r#"{"code":"T-58"}"#]) },
+        Answer { text: None, call: Some(["call_office_2", "transfer_to_seating", "{}"]) },
+        THEATRE_END,
+    ],
+    asked: Some(&[
+        Answer { text: None, call: Some(["call_office_1", "find_booking", r#"{"code":"T-58"}"#]) },
+        Answer {
+            text: None,
+            call: Some([
+                "call_office_2",
+                "transfer_to_seating",
+                r#"{"handoff":{"task":"Exchange booking T-58 for two seats without steps.","reason":"The seating desk exchanges seats.","established":[{"key":"paid_eur","value":"84.00","of":"booking T-58","source":"tool_result","evidence":"call_office_1"},{"key":"step_free_row","value":"A","of":"show 2026-06-14","source":"tool_result","evidence":"call_office_9"}],"constraints":[{"text":"please do not go over 90 EUR in all","scope":"task","stated_by":"customer"}],"decisions":[],"open_questions":[],"remaining":["Find two seats without steps","Exchange the booking"],"done_when":["T-58 holds two seats without steps"]}}"#,
+            ]),
+        },
+        Answer { text: None, call: Some(["call_office_3", "transfer_to_seating", THEATRE_CONTRACT]) },
+        THEATRE_END,
+    ]),
+};
+
+const THEATRE_END: Answer = Answer {
+    text: Some("I look for two seats without steps on 14 June, at most 6 EUR above what you paid."),
+    call: None,
+};
+
+/// What the box office writes once it was told what is wrong.
+const THEATRE_CONTRACT: &str = r#"{"handoff":{"task":"Exchange booking T-58 for two seats without steps.","reason":"The seating desk exchanges seats.","established":[{"key":"paid_eur","value":"84.00","of":"booking T-58","source":"tool_result","evidence":"call_office_1"},{"key":"exchange_until","value":"2026-06-12","of":"booking T-58","source":"tool_result","evidence":"call_office_1"}],"constraints":[{"text":"please do not go over 90 EUR in all","scope":"task","stated_by":"customer"}],"decisions":[],"open_questions":["Which rows have no steps?"],"remaining":["Find two seats without steps","Exchange the booking"],"done_when":["T-58 holds two seats without steps"]}}"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filled_contract_costs_few_tokens() {
+        let encoding = bpe_openai::o200k_base();
+        let tokens = encoding.count(THEATRE_CONTRACT) - encoding.count("{}");
+        println!("a filled contract: {tokens} tokens (o200k)");
+        assert!(tokens <= 220, "{tokens}");
+    }
+}

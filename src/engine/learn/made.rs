@@ -10,6 +10,7 @@ use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::compose::Asking;
 use crate::engine::handoff::contract::declares_contract;
 use crate::engine::handoff::detect::Destination;
+use crate::engine::handoff::verify::Fact;
 use crate::engine::policy::Policy;
 use crate::engine::read::{Reading, transfer_mark};
 use crate::engine::record::State;
@@ -150,6 +151,7 @@ pub(super) fn rule(
         Ruling::Release
     } else if terms.may_correct && answered && run.corrected(terms.request) < policy.corrections {
         let answers = made.iter().zip(&each).map(|(made, faults)| {
+            let faults = explained(faults, &made.transfer.record.facts);
             answer(&made.transfer.record.call.name, &faults.iter().collect::<Vec<_>>())
         });
         Ruling::Correct(answers.collect())
@@ -162,6 +164,19 @@ pub(super) fn rule(
         Refused::of(&record.to_agent, &faults).map_or(Ruling::Release, Ruling::Refuse)
     };
     Ruled { ruling, faults }
+}
+
+/// The faults, each fact's with why it failed: its sender may read values, a log may not.
+fn explained(faults: &[Finding], facts: &[Fact]) -> Vec<Finding> {
+    let mut told = faults.to_vec();
+    let mut failed: Vec<&Fact> = facts.iter().filter(|fact| !fact.outcome.holds()).collect();
+    for fault in told.iter_mut().filter(|fault| fault.code == Code::FactNotConfirmed) {
+        // Two facts may have one key: they are told in their order.
+        if let Some(at) = failed.iter().position(|fact| fact.outcome.name() == fault.what) {
+            fault.what = format!("{}: {}", fault.what, failed.remove(at).why);
+        }
+    }
+    told
 }
 
 /// What becomes of each of the reply's calls.
