@@ -76,6 +76,8 @@ codes! {
     FragmentUnplaced = "fragment_unplaced",
     /// A fact failed verification; the place is its key, the text its outcome.
     FactNotConfirmed = "fact_not_confirmed",
+    /// A fact is true by another call than the one that it cites, which the brief names; it keeps no transfer back.
+    FactCitedWrong = "fact_cited_wrong",
     /// A fact is older than its freshness rule allows.
     FactStale = "fact_stale",
     /// A tool was cited for what only the customer said.

@@ -259,3 +259,22 @@ async fn observe_passes_every_capture_as_it_is() {
         }
     }
 }
+
+/// Everything that can be refused.
+pub(crate) const ENFORCED: (&str, &str) = ("SEAM_ENFORCE", "contract,facts,hops,custody,budget");
+
+/// Whether a capture is of a reply with two transfers, which enforcing is there to refuse.
+pub(crate) fn breaks_the_rules(path: &Path) -> bool {
+    path.to_string_lossy().contains("parallel-transfers")
+}
+
+/// Turns that begin with the first agent again, calls of the sender behind its transfer, ways back, facts of
+/// which the wrong call is cited.
+#[tokio::test]
+async fn with_everything_enforced_no_capture_is_refused() {
+    for path in captures().unwrap_or_default().iter().filter(|path| !breaks_the_rules(path)) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let wrong = complaints(&name, &replay(path, &[ENFORCED]).await);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}

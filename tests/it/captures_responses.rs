@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::captures::{ENFORCED, breaks_the_rules};
 use super::support::client::post;
 use super::support::fake;
 use super::support::responses_rules::Kept;
@@ -237,5 +238,13 @@ async fn observe_passes_every_responses_capture_as_it_is() {
         for exchange in replay(&path, &[("SEAM_MODE", "observe")]).await {
             assert_eq!(exchange.sent, exchange.got, "{}", name(&path));
         }
+    }
+}
+
+#[tokio::test]
+async fn with_everything_enforced_no_responses_capture_is_refused() {
+    for path in captures().iter().filter(|path| !breaks_the_rules(path)) {
+        let wrong = complaints(&name(path), &replay(path, &[ENFORCED]).await);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

@@ -216,6 +216,8 @@ fn finding(fact: &Fact) -> Option<Finding> {
     match fact.outcome {
         // An inference is nobody's fault, and what Seam did not see it cannot judge.
         Outcome::Unseen | Outcome::Uncheckable => None,
+        // The citation is put right, not its sender.
+        Outcome::Elsewhere => Some(Finding::new(Code::FactCitedWrong, place, "true by another call")),
         outcome if !outcome.holds() => {
             // Why stands in the fact: it quotes values, and a finding is logged.
             Some(Finding::new(Code::FactNotConfirmed, place, outcome.name()))

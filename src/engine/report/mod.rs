@@ -206,7 +206,8 @@ impl Worst {
         }
         let failed = record.facts.iter().filter(|fact| is_fault(fact.outcome));
         failed.for_each(|fact| one(&mut what, fact.outcome.name()));
-        let told_by_facts = |code: Code| matches!(code, Code::FactNotConfirmed | Code::FactStale);
+        let told_by_facts =
+            |code: Code| matches!(code, Code::FactNotConfirmed | Code::FactCitedWrong | Code::FactStale);
         let findings = record.findings.iter().filter(|finding| !told_by_facts(finding.code));
         findings.for_each(|finding| one(&mut what, finding.code.name()));
         let count = what.values().sum();
