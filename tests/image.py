@@ -63,15 +63,16 @@ def ask(body):
     return client.getresponse()
 
 
-def request(system, messages):
-    return {"model": "m", "tools": TOOLS, "messages": [{"role": "system", "content": system}, *messages]}
+def request(system, messages, tools):
+    return {"model": "m", "tools": tools, "messages": [{"role": "system", "content": system}, *messages]}
 
 
-threading.Thread(target=http.server.ThreadingHTTPServer(("127.0.0.1", UPSTREAM), Upstream).serve_forever, daemon=True).start()
-assert ask(request("You are the intake desk.", BEFORE)).status == 200
+upstream = http.server.ThreadingHTTPServer(("127.0.0.1", UPSTREAM), Upstream)
+threading.Thread(target=upstream.serve_forever, daemon=True).start()
+assert ask(request("You are the intake desk.", BEFORE, TOOLS)).status == 200
 after = [{"role": "assistant", "content": None, "tool_calls": [CALL]},
          {"role": "tool", "tool_call_id": "call_9", "content": "ok"}]
-reply = ask(request("You are the workshop agent.", BEFORE + after))
+reply = ask(request("You are the workshop agent.", BEFORE + after, TOOLS[:1]))
 assert reply.status == 200 and reply.getheader("seam-outcome") == "taken_up", reply.getheaders()
 system = got[1]["messages"][0]["content"]
 assert system.startswith("You are the workshop agent.") and "318.40" in system, system
