@@ -287,6 +287,55 @@ async fn a_first_request_that_an_sdk_sends_again_is_the_same_run() {
     assert_eq!(all(&desk).await.len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_client_takes_by_a_tool_of_its_own_is_the_contract_of_the_transfer_behind_it() {
+    let submit = contract("c1")["handoff"].clone();
+    let mut tools = desk_tools();
+    tools.push(tool("submit_handoff", &["task", "established", "remaining"]));
+    let asked = |body: &Value| body["tools"][1]["function"]["parameters"]["required"].is_array();
+
+    // In the same reply as the transfer.
+    let desk = asking(&[]).await;
+    let mut both = calls("s1", "submit_handoff", &submit);
+    let transfer = transfers(&json!({}))["tool_calls"][0].clone();
+    both["tool_calls"].as_array_mut().expect("calls").push(transfer);
+    let sent = request(&[&[system(DESK)][..], &before_transfer()].concat(), &tools);
+    let got = desk.play(&head("Bearer one"), &sent, vec![answer(Form::Plain, "one", &both)]).await;
+    assert!(!asked(&got.sent[0]), "who has a way of its own is not asked");
+    let task = |record: &Record| record.handoff.task.as_ref().map(|line| line.text.clone());
+    assert_eq!(task(&all(&desk).await[0]).as_deref(), Some("Look at the brakes of KA 17 XR."));
+
+    // In a reply before it.
+    let desk = asking(&[]).await;
+    let submitted = [calls("s1", "submit_handoff", &submit), result("s1", "ok")];
+    let sent = request(&[&[system(DESK)][..], &before_transfer(), &submitted].concat(), &tools);
+    desk.play(&head("Bearer one"), &sent, vec![answer(Form::Plain, "one", &transfers(&json!({})))]).await;
+    let records = all(&desk).await;
+    assert_eq!(task(&records[0]).as_deref(), Some("Look at the brakes of KA 17 XR."));
+    assert_eq!(records[0].origin, Origin::Declared);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_goes_back_uses_no_value_of_the_brief() {
+    let desk = asking(ENFORCED).await;
+    play(&desk, Form::Plain, &[transfers(&contract("c1"))]).await;
+    let list = [&[system(WORKSHOP)][..], &before_transfer(), &transfer_pair()].concat();
+    let found = calls("c3", "open_job", &json!({"booking": "b"}));
+    desk.send(&request(&list, &workshop_tools()), &found).await;
+    let list = [&list[..], &[found, result("c3", r#"{"job":"jb_9"}"#)]].concat();
+    let wrong = calls("c4", "transfer_to_intake_desk", &contract("c99"));
+    let fine = says("The quote is 318.40.");
+    let answers = vec![answer(Form::Plain, "one", &wrong), answer(Form::Plain, "two", &fine)];
+    let got = desk.play(&head("Bearer one"), &request(&list, &workshop_tools()), answers).await;
+    assert_eq!(got.sent.len(), 2);
+    let used = &desk.inspector.inner.telemetry.metrics.brief_values;
+    assert_eq!(
+        used.value((crate::telemetry::metrics::Value::Used,)),
+        1,
+        "once, by the reply that the client got"
+    );
+}
+
 /// The outcome of the one fact of a handoff that cites this, in a conversation with these messages.
 async fn outcome(messages: &[Value], cites: &str) -> (bool, Option<String>) {
     let desk =
