@@ -23,6 +23,9 @@ impl Default for Limits {
     }
 }
 
+/// Names of agents that a finding lists.
+const NAMES: usize = 20;
+
 /// What speaks against a transfer that `sender` makes in a reply to `reading`.
 pub fn judge(
     transfer: &Transfer,
@@ -51,7 +54,7 @@ pub fn judge(
     if is_self {
         find(Code::SelfTransfer, "the agent has the run already".into());
     } else if !is_offered(transfer, reading) {
-        find(Code::UnknownDestination, "the request does not offer this agent".into());
+        find(Code::UnknownDestination, format!("the request does not offer this agent{}", offered(reading)));
     } else if !is_return(transfer, run) && !declines(transfer, run) && is_visited(transfer, run, log) {
         find(
             Code::Visited,
@@ -70,6 +73,17 @@ fn is_offered(transfer: &Transfer, reading: &Reading<'_>) -> bool {
                 Offered::OneOf(names) => names.iter().any(|name| transfer.to.is(name)),
             }
     })
+}
+
+/// The agents that the request offers, for whoever is told of a wrong one.
+fn offered(reading: &Reading<'_>) -> String {
+    let names = reading.offers.iter().flat_map(|offer| match &offer.to {
+        Offered::Named(to) => vec![to.name.as_str()],
+        Offered::OneOf(names) => names.iter().map(String::as_str).collect(),
+        Offered::Open => Vec::new(),
+    });
+    let names: Vec<String> = names.take(NAMES).map(|name| name.chars().take(80).collect()).collect();
+    if names.is_empty() { String::new() } else { format!(", only: {}", names.join(", ")) }
 }
 
 /// A dispatch by the agent that wants the result back, and the way back to it.

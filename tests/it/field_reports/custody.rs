@@ -114,6 +114,40 @@ async fn a_transfer_named_an_agent_that_does_not_exist() {
     stage.sends(asked, Turn::says("Which one?")).await;
 }
 
+/// Row 11, where hops are enforced: the sender is told whom it can transfer to, before its client sees anything.
+#[tokio::test]
+async fn a_wrong_name_is_put_right_at_the_seam() {
+    let stage = Stage::with("openai", &[("SEAM_ENFORCE", "hops")]).await;
+    let mut asked = request(Agent { tools: &["find_crossing", "transfer_to_agent"], ..DESK }, &before());
+    asked["tools"][1]["function"]["parameters"]["properties"] =
+        json!({"agent_name": {"type": "string", "enum": ["dock", "billing"]}});
+    stage
+        .fake
+        .next(Turn::calls("call_t1", "transfer_to_agent", r#"{"agent_name":"dock_dept_9"}"#), Judge::Refuse);
+    let right = Turn::calls("call_t2", "transfer_to_agent", r#"{"agent_name":"dock"}"#);
+    let (got, again) = stage.exchange(&asked, right, Judge::Refuse).await;
+    let told = list(&again).last().unwrap();
+    assert_eq!((&told["role"], &told["tool_call_id"]), (&json!("tool"), &json!("call_t1")));
+    assert!(told["content"].as_str().unwrap().contains("only: dock, billing"), "{told}");
+    assert!(got.text().contains("call_t2") && !got.text().contains("dock_dept_9"), "{}", got.text());
+}
+
+/// Row 9, where hops are enforced and the sender is not asked again.
+#[tokio::test]
+async fn a_transfer_to_oneself_is_refused_and_nothing_moves() {
+    let stage = Stage::with("openai", &[("SEAM_ENFORCE", "hops"), ("SEAM_CORRECTIONS", "0")]).await;
+    stage.desk_transfers().await;
+    stage.receives(&request(DOCK, &full()), Turn::says("One moment.")).await;
+    let (got, _) = stage
+        .exchange(&request(LOOPING, &full()), Turn::calls("call_s1", "transfer_to_dock", "{}"), Judge::Note)
+        .await;
+    assert_eq!((got.status, got.header("x-should-retry")), (422, Some("false")), "{}", got.text());
+    assert!(got.text().contains("self_transfer"), "{}", got.text());
+    let records = stage.seam.admin_json("/handoffs").await;
+    let states: Vec<&Value> = records.as_array().unwrap().iter().map(|one| &one["state"]).collect();
+    assert_eq!(states, ["refused", "taken_up"]);
+}
+
 /// Rows 13 and 14.
 #[tokio::test]
 async fn agents_passed_the_user_round_without_a_reason() {
