@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real agent clients through Seam, compared with the same clients without it.
 
-    tests/clients/run.py [--install] [--only TEXT] [--keep DIR] [--strict PROFILE] [--inject]
+    tests/clients/run.py [--install] [--only REGEX] [--keep DIR] [--strict PROFILE] [--inject]
 
 Each client talks to a scripted upstream twice: directly, and through Seam. It must end the same way, and what
 upstream got is checked request by request: a sender's request is untouched, a receiver's has one leading system
@@ -378,7 +378,7 @@ def main():
         return 0
     if a.inject:
         os.environ["SEAM_CONTRACT"] = "inject"
-    cases = [c for c in CASES + (inject.CASES if a.inject else []) if a.only in c[0] and not (a.strict and "Responses" in c[0])]
+    cases = [c for c in CASES + (inject.CASES if a.inject else []) if re.search(a.only, c[0]) and not (a.strict and "Responses" in c[0])]
     strict = (a.strict, fakes()) if a.strict else None
     if a.install:
         for name in sorted({c[1] for c in cases}):

@@ -4,18 +4,17 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::servers::{Finish, Index, Server};
+use super::servers::{Finish, Index, Shape};
 use super::{Called, Turn};
 
 /// Characters of one fragment of text or arguments.
 const FRAGMENT: usize = 5;
 
 /// The stream of a reply.
-pub(super) fn stream(server: &Server, turn: &Turn, model: &str) -> String {
-    let shape = server.shape;
+pub(super) fn stream(shape: Shape, turn: &Turn, model: &str) -> String {
     let head =
         json!({"id": super::reply_id(), "object": "chat.completion.chunk", "created": 1, "model": model});
-    let mut out = Out { server, head, text: String::new() };
+    let mut out = Out { shape, head, text: String::new() };
     if shape.empty_choices {
         out.event(&json!({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}));
     }
@@ -27,7 +26,7 @@ pub(super) fn stream(server: &Server, turn: &Turn, model: &str) -> String {
         out.delta(&json!({"content": part}), &Value::Null);
     }
     for (place, call) in turn.calls.iter().enumerate() {
-        for fragment in call_fragments(server, place, call) {
+        for fragment in call_fragments(shape, place, call) {
             out.delta(&json!({"tool_calls": [fragment]}), &Value::Null);
         }
     }
@@ -50,14 +49,14 @@ pub(super) fn stream(server: &Server, turn: &Turn, model: &str) -> String {
     out.text
 }
 
-struct Out<'a> {
-    server: &'a Server,
+struct Out {
+    shape: Shape,
     /// What every chunk begins with.
     head: Value,
     text: String,
 }
 
-impl Out<'_> {
+impl Out {
     fn delta(&mut self, delta: &Value, finish: &Value) {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         self.event(&json!({"choices": [choice]}));
@@ -66,18 +65,17 @@ impl Out<'_> {
     fn event(&mut self, parts: &Value) {
         let mut chunk = self.head.clone();
         chunk["choices"] = parts["choices"].clone();
-        if self.server.shape.usage_always {
+        if self.shape.usage_always {
             chunk["usage"] = json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2});
         }
-        if self.server.shape.comments {
+        if self.shape.comments {
             self.text.push_str(": PROCESSING\n\n");
         }
         write!(self.text, "data: {chunk}\n\n").unwrap();
     }
 }
 
-fn call_fragments(server: &Server, place: usize, call: &Called) -> Vec<Value> {
-    let shape = server.shape;
+fn call_fragments(shape: Shape, place: usize, call: &Called) -> Vec<Value> {
     let placed = |mut fragment: Value| {
         match shape.index {
             Index::Right => fragment["index"] = json!(place),
