@@ -1,5 +1,6 @@
 //! The watched reply that comes compressed, though `identity` was asked for:
-//! forwarded as it is, read in a bounded decoded copy.
+//! forwarded as it is, read in a bounded decoded copy; or, where its calls may
+//! have to change, decoded on its way.
 
 use std::io::{self, Write};
 
@@ -20,8 +21,12 @@ pub struct Compressed {
     unreadable: bool,
 }
 
+/// Decodes a reply chunk by chunk.
 #[derive(Debug)]
-enum Decoder {
+pub struct Decoder(Kind);
+
+#[derive(Debug)]
+enum Kind {
     Gzip(MultiGzDecoder<Sink>),
     Zlib(ZlibDecoder<Sink>),
     Deflate(DeflateDecoder<Sink>),
@@ -49,12 +54,7 @@ impl Write for Sink {
 impl Compressed {
     /// Watches a reply in this content encoding, decoded to `limit` bytes at most; none if it is not known.
     pub fn new(encoding: &str, watcher: Watcher, limit: usize) -> Option<Self> {
-        let sink = Sink { decoded: Vec::new(), left: limit };
-        let decoder = match encoding.trim().to_ascii_lowercase().as_str() {
-            "gzip" | "x-gzip" => Decoder::Gzip(MultiGzDecoder::new(sink)),
-            "deflate" => Decoder::Zlib(ZlibDecoder::new(sink)),
-            _ => return None,
-        };
+        let decoder = Decoder::new(encoding, limit)?;
         Some(Compressed { decoder, watcher, held: Vec::new(), unreadable: false })
     }
 
@@ -78,17 +78,34 @@ impl Compressed {
 }
 
 impl Decoder {
+    /// A decoder of this content encoding that gives `limit` bytes at most; none if it is not known.
+    pub fn new(encoding: &str, limit: usize) -> Option<Decoder> {
+        let sink = Sink { decoded: Vec::new(), left: limit };
+        Some(Decoder(match encoding.trim().to_ascii_lowercase().as_str() {
+            "gzip" | "x-gzip" => Kind::Gzip(MultiGzDecoder::new(sink)),
+            "deflate" => Kind::Zlib(ZlibDecoder::new(sink)),
+            _ => return None,
+        }))
+    }
+
+    /// Takes a chunk and gives what it holds. An error: it is not of the encoding, or grew over the limit.
+    pub fn take(&mut self, chunk: &[u8]) -> io::Result<Vec<u8>> {
+        self.0.take(chunk)
+    }
+}
+
+impl Kind {
     fn take(&mut self, chunk: &[u8]) -> io::Result<Vec<u8>> {
         let written = match self {
-            Decoder::Gzip(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
-            Decoder::Zlib(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
-            Decoder::Deflate(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
+            Kind::Gzip(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
+            Kind::Zlib(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
+            Kind::Deflate(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
         };
         match (written, &mut *self) {
             // `deflate` means zlib's format, and some servers send it bare.
-            (Err(_), Decoder::Zlib(zlib)) if zlib.total_out() == 0 => {
+            (Err(_), Kind::Zlib(zlib)) if zlib.total_out() == 0 => {
                 let left = zlib.get_ref().left;
-                *self = Decoder::Deflate(DeflateDecoder::new(Sink { decoded: Vec::new(), left }));
+                *self = Kind::Deflate(DeflateDecoder::new(Sink { decoded: Vec::new(), left }));
                 self.take(chunk)
             }
             (Err(error), _) => Err(error),
@@ -98,9 +115,9 @@ impl Decoder {
 
     fn sink(&mut self) -> &mut Sink {
         match self {
-            Decoder::Gzip(decoder) => decoder.get_mut(),
-            Decoder::Zlib(decoder) => decoder.get_mut(),
-            Decoder::Deflate(decoder) => decoder.get_mut(),
+            Kind::Gzip(decoder) => decoder.get_mut(),
+            Kind::Zlib(decoder) => decoder.get_mut(),
+            Kind::Deflate(decoder) => decoder.get_mut(),
         }
     }
 }

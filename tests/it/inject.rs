@@ -365,6 +365,21 @@ async fn a_sender_that_never_learns_is_refused_and_its_connection_serves_on() {
 }
 
 #[tokio::test]
+async fn a_compressed_reply_goes_on_decoded() {
+    let upstream = Upstream::start().await;
+    let seam = Seam::with(&upstream.url(), &[ASKS]).await;
+    let text = by_the_book(&arguments("call_1"));
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    let head = chunked_head("content-type: text/event-stream\r\ncontent-encoding: gzip\r\n");
+    upstream.then([Step::Send([head, chunk(&packed), b"0\r\n\r\n".to_vec()].concat())]);
+    let got = seam.exchange(request(true)).await;
+    assert_eq!(got.header("content-encoding"), None);
+    assert_eq!(heard(&got.text()).1, [("transfer_to_harbour".to_owned(), DECLARED.to_owned())]);
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_ends_the_correction() {
     let mut upstream = Upstream::start().await;
     let seam = Seam::with(&upstream.url(), &[ASKS, ENFORCES]).await;

@@ -107,6 +107,9 @@ impl Exchange {
         let dialect = self.about.dialect;
         if let Some(terms) = hold {
             self.watch = Held::new(*terms, &kind, dialect, limit).map(|held| Watch::Held(Box::new(held)));
+            if self.watch.is_some() {
+                head.headers.remove(header::CONTENT_ENCODING);
+            }
         }
         if self.watch.is_none() {
             let watcher = Watcher::new(dialect, kind.streamed, limit);

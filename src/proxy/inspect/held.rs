@@ -9,6 +9,7 @@ use http::response;
 use tokio::time::Instant;
 
 use super::exchange::{About, Asks, Kind};
+use crate::engine::compressed::Decoder;
 use crate::engine::custody::log::Log;
 use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::inject::Asked;
@@ -50,6 +51,8 @@ pub(super) struct Held {
     dialect: Dialect,
     limit: usize,
     holding: Holding,
+    /// Reads a reply that comes compressed: what may change goes on decoded.
+    decoder: Option<Decoder>,
     /// Since when time is counted here.
     began: Instant,
     /// What went back to the sender, oldest first.
@@ -66,9 +69,10 @@ pub(super) struct Held {
 impl Held {
     /// Holds a reply of this kind. None where its calls cannot be held.
     pub(super) fn new(terms: Terms, kind: &Kind, dialect: Dialect, limit: usize) -> Option<Held> {
-        if kind.encoding.is_some() {
-            return None;
-        }
+        let decoder = match &kind.encoding {
+            Some(encoding) => Some(Decoder::new(encoding, limit)?),
+            None => None,
+        };
         let hold = terms.hold.clone();
         let holding = Holding::new(dialect, kind.streamed, limit, hold, Earlier::default())?;
         let now = Instant::now();
@@ -77,6 +81,7 @@ impl Held {
             dialect,
             limit,
             holding,
+            decoder,
             began: now,
             corrections: Vec::new(),
             until: None,
@@ -87,6 +92,14 @@ impl Held {
     }
 
     pub(super) fn push(&mut self, about: &About, chunk: Bytes) -> Step {
+        let chunk = match &mut self.decoder {
+            None => chunk,
+            Some(decoder) => match decoder.take(&chunk) {
+                Ok(decoded) => decoded.into(),
+                // Its head said that it goes on decoded: it cannot go on otherwise any more.
+                Err(_) => return Step::Break(Broken::Unkept(Passed::ReplyUnreadable)),
+            },
+        };
         let was_over = self.holding.over().is_some();
         let out = self.holding.push(chunk, self.now());
         if !was_over {
@@ -201,6 +214,7 @@ impl Held {
         let (Ok(Some(request)), Some(next)) = (again, next) else {
             return Box::pin(self.rule(about, reply, false)).await;
         };
+        self.decoder = None;
         self.until.get_or_insert_with(|| Instant::now() + self.terms.correction_timeout);
         self.corrections.push(Correction { findings: faults, ..Correction::default() });
         self.terms.sent = request.clone();
