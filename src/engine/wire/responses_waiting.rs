@@ -139,7 +139,7 @@ impl Waiting {
         let Some(top) = named(&copy) else {
             // A comment, or what no reader can make anything of.
             if ending {
-                self.push(event, Of::Other, &Top::default());
+                self.queue_up(event, Of::Other);
                 return None;
             }
             return Some(event.raw);
@@ -148,7 +148,9 @@ impl Waiting {
             if seen.contains(&Seen::Usage) {
                 self.usage = top.response.and_then(usage_of).map(str::to_owned).or(self.usage.take());
             }
-            self.push(event, Of::Other, &top);
+            // What should have come before the end is still no concern of the client's.
+            let of = if top.response.is_some() { Of::Other } else { self.of(&top, seen) };
+            self.queue_up(event, of);
             return None;
         }
         let of = self.of(&top, seen);
@@ -210,8 +212,14 @@ impl Waiting {
         let in_parts: BTreeSet<usize> = queue.iter().filter_map(Entry::part_of).collect();
         let (mut out, mut given) = (Vec::new(), BTreeSet::new());
         for (Entry { event, of }, leaves) in queue.into_iter().zip(leaves) {
-            if leaves || of == Of::Stray && changed {
-                self.numbers.counts = true;
+            let goes = match of {
+                Of::Call(call) => *fate(call) != Fate::Drop,
+                Of::Stray => !changed,
+                Of::Muted | Of::Beginning => false,
+                Of::Thought(_) | Of::Other => true,
+            };
+            if leaves || !goes {
+                self.numbers.count(&named(&event).unwrap_or_default());
                 continue;
             }
             let Some((text, top)) = text(&event).zip(named(&event)) else {
@@ -232,7 +240,7 @@ impl Waiting {
             };
             match new {
                 Some(new) => out.push(self.pass(&event, of, &top, Some(new))),
-                None => self.numbers.counts = true,
+                None => self.numbers.count(&top),
             }
         }
         out
@@ -240,6 +248,10 @@ impl Waiting {
 
     pub(super) fn free(&mut self, call: usize) -> Vec<Bytes> {
         self.held.remove(&call);
+        if self.queue.iter().any(|entry| entry.of == Of::Other) {
+            // Nothing goes on ahead of a reply's end any more.
+            return Vec::new();
+        }
         let own = self.queue.iter().position(|entry| entry.of == Of::Call(call));
         let bound = self.bound(own.unwrap_or(self.queue.len()));
         self.let_go(|of| of == Of::Call(call) || bound.contains(&of))
@@ -451,11 +463,13 @@ impl Waiting {
         if new == old { event.raw.clone() } else { with_data(event, &new) }
     }
 
+    /// Lets an event wait that others will pass.
     fn push(&mut self, event: Event, of: Of, top: &Top<'_>) {
-        // What ends a reply comes last and displaces nothing.
-        if of != Of::Other {
-            self.numbers.count(top);
-        }
+        self.numbers.count(top);
+        self.queue_up(event, of);
+    }
+
+    fn queue_up(&mut self, event: Event, of: Of) {
         let waiting = if of.waits_bound() { &mut self.thought_size } else { &mut self.size };
         *waiting += event.raw.len();
         self.queue.push(Entry { event, of });

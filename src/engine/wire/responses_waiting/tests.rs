@@ -518,8 +518,70 @@ fn mixed(items: &[Value], order: &[prop::sample::Index]) -> Vec<Value> {
     out
 }
 
+/// Events of any kind, in any order, about any item: what no server should send.
+fn odd_events() -> impl Strategy<Value = Vec<Value>> {
+    let place = || prop::option::of(0_u64..3);
+    let id = || prop::sample::select(vec!["", "fc_a", "fc_b"]);
+    let name = prop::sample::select(vec!["transfer_to_kiln", "transfer", "weigh", ""]);
+    let kind = prop::sample::select(vec!["function_call", "custom_tool_call", "message", "reasoning", "odd"]);
+    let item = (kind, id(), prop::sample::select(vec!["", "c1", "c2"]), name).prop_map(|(kind, id, call, name)| {
+        json!({"type": kind, "id": id, "call_id": call, "name": name, "arguments": "{}", "role": "assistant", "content": "ü"})
+    });
+    let event = prop_oneof![
+        (prop::sample::select(vec!["added", "done"]), place(), item.clone()).prop_map(|(kind, place, item)| {
+            json!({"type": format!("response.output_item.{kind}"), "output_index": place, "item": item})
+        }),
+        (prop::sample::select(vec!["delta", "done"]), place(), id()).prop_map(|(kind, place, id)| {
+            json!({"type": format!("response.function_call_arguments.{kind}"), "output_index": place, "item_id": id, kind: "{"})
+        }),
+        place().prop_map(|place| json!({"type": "response.output_text.delta", "output_index": place, "delta": "häuser"})),
+        place().prop_map(|place| json!({"type": "response.weather.changed", "output_index": place})),
+        Just(begins("resp_1")[0].clone()),
+        Just(json!({"type": "error", "message": "m"})),
+        (prop::sample::select(vec!["completed", "incomplete", "failed"]), prop::collection::vec(item, 0..4))
+            .prop_map(|(status, items)| whole("resp_1", status, &items)),
+        Just(json!({"type": 7})),
+    ];
+    prop::collection::vec(event, 0..12)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn odd_streams_come_out_the_same_at_any_cut_and_what_was_dropped_does_not(
+        mut events in odd_events(),
+        only_transfers in any::<bool>(),
+        corrected in any::<bool>(),
+        size in 1_usize..60,
+    ) {
+        let earlier = Earlier {
+            id: "resp_0".into(), began: corrected, spoke: corrected, items: vec![says(0, "Hm.").to_string()], events: 4, places: 1,
+            ..Earlier::default()
+        };
+        let earlier = if corrected { earlier } else { Earlier::default() };
+        for event in events.iter_mut().filter(|_| only_transfers) {
+            if event["item"].is_object() {
+                event["item"]["name"] = "transfer_to_kiln".into();
+            }
+            let whole = event.get_mut("response").and_then(|response| response["output"].as_array_mut());
+            for item in whole.into_iter().flatten() {
+                item["name"] = "transfer_to_kiln".into();
+            }
+        }
+        let sent = stream(&events);
+        let fates = ["transfer_to_kiln"];
+        let whole = play(&[sent.as_bytes()], earlier.clone(), Some(&fates));
+        let chunks: Vec<&[u8]> = sent.as_bytes().chunks(size).collect();
+        let cut = play(&chunks, earlier.clone(), Some(&fates));
+        prop_assert_eq!((&cut.at_once, &cut.at_end, &cut.reply), (&whole.at_once, &whole.at_end, &whole.reply));
+        cut.holding.message(&cut.reply);
+        prop_assert!(cut.holding.earlier(&cut.reply).events >= earlier.events);
+        let all = documents(&[whole.at_once, whole.at_end].concat(), earlier.events);
+        // A call that has been let go under another name stays so.
+        let is_dropped = |event: &&Value| event["item"]["type"] == "function_call";
+        prop_assert!(!only_transfers || !all.iter().any(|event| is_dropped(&event)), "{:?}", all);
+    }
 
     #[test]
     fn any_cut_gives_the_same_bytes_and_events_and_end_agree(
