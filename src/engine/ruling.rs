@@ -41,7 +41,7 @@ impl Check {
     }
 
     /// What a kind of finding counts for; none where it never keeps a transfer back.
-    fn of(code: Code) -> Option<Check> {
+    pub fn of(code: Code) -> Option<Check> {
         match code {
             Code::Empty
             | Code::Filler

@@ -9,6 +9,7 @@ use super::{Event, Failed, Passed};
 use crate::engine::event::Code;
 use crate::engine::handoff::verify::{Age, Outcome};
 use crate::engine::record::{Origin, State};
+use crate::engine::ruling::Check;
 use crate::engine::signal::Sign;
 use crate::store::StoreError;
 
@@ -221,24 +222,13 @@ impl Rule {
     /// The rule that a finding of this kind breaks, if it could be refused for.
     pub(super) fn broken_by(code: Code) -> Option<Rule> {
         match code {
-            Code::Empty
-            | Code::Filler
-            | Code::TaskNotOneSentence
-            | Code::ContextTooLong
-            | Code::ArtifactByValue
-            | Code::SchemaFault
-            | Code::DuplicateKey
-            | Code::ArgumentsUnreadable => Some(Rule::Contract),
-            Code::FactNotConfirmed | Code::FactStale => Some(Rule::Facts),
-            Code::SelfTransfer
-            | Code::UnknownDestination
-            | Code::TwoTransfers
-            | Code::HopLimit
-            | Code::Visited
-            | Code::AfterTerminal => Some(Rule::Hops),
             Code::NotHolder => Some(Rule::Custody),
             Code::BudgetExceeded => Some(Rule::Budget),
-            _ => None,
+            code => Check::of(code).map(|check| match check {
+                Check::Contract => Rule::Contract,
+                Check::Facts => Rule::Facts,
+                Check::Hops => Rule::Hops,
+            }),
         }
     }
 }
