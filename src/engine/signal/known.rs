@@ -180,8 +180,9 @@ fn said(turn: &str) -> Vec<Slot> {
     let turn = bounded(turn);
     let mut slots = Vec::new();
     let mut before: Vec<Cow<'_, str>> = Vec::new();
-    let tokens = turn.split_whitespace();
-    for token in tokens {
+    let mut rest = turn;
+    while let Some((token, behind)) = next_token(rest) {
+        rest = behind;
         let bare = token.trim_matches(|c: char| !c.is_alphanumeric());
         let slot = |noun: &str, id: bool, value: &str| Slot {
             noun: vec![noun.to_owned()],
@@ -193,7 +194,7 @@ fn said(turn: &str) -> Vec<Slot> {
         if bare.contains('@') && bare.contains('.') {
             slots.push(slot("email", false, bare));
             before.clear();
-        } else if is_identifier(bare) {
+        } else if is_identifier(bare) || bare.contains(char::is_whitespace) {
             let words = canonical(&Words::of(&before.join(" ")));
             let noun = words.iter().rev().find(|word| !is_filler(word)).map(String::as_str);
             if let Some(noun) = noun {
@@ -213,6 +214,45 @@ fn said(turn: &str) -> Vec<Slot> {
     }
     slots.extend(own_name(turn));
     slots
+}
+
+/// The first word of a text, or all the words of an identifier that is written in groups, and what is behind.
+fn next_token(text: &str) -> Option<(&str, &str)> {
+    /// Groups of an identifier: an IBAN has nine.
+    const GROUPS: usize = 10;
+    let text = text.trim_start();
+    let end_of_word = |from: usize| text[from..].find(char::is_whitespace).map_or(text.len(), |at| from + at);
+    let first = end_of_word(0);
+    let (mut end, mut last) = (first, first);
+    for _ in 1..GROUPS {
+        // Punctuation behind a group ends the identifier.
+        if end == text.len() || !text[..end].ends_with(|c: char| c.is_ascii_alphanumeric()) {
+            break;
+        }
+        end = end_of_word(end + text[end..].chars().next().map_or(0, char::len_utf8));
+        let groups = text[..end].trim_end_matches(|c: char| !c.is_alphanumeric());
+        if is_spaced(groups.split(' ')) {
+            last = end;
+        }
+    }
+    (first > 0).then(|| text.split_at(last))
+}
+
+/// Whether words are the groups of one identifier, like those of a licence plate or a telephone number.
+pub(super) fn is_spaced<'w>(groups: impl Iterator<Item = &'w str>) -> bool {
+    const WORDS: [&str; 12] = ["I", "A", "ID", "NO", "OK", "UK", "US", "USA", "PIN", "ZIP", "MY", "IS"];
+    let (mut count, mut length, mut digits) = (0, 0, false);
+    for group in groups {
+        let number = group.bytes().all(|b| b.is_ascii_digit());
+        let letters = group.len() <= 4 && group.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+        if group.is_empty() || group.len() > 6 || !(number || letters) || WORDS.contains(&group) {
+            return false;
+        }
+        count += 1;
+        length += group.len();
+        digits |= number;
+    }
+    count > 1 && length >= 6 && digits
 }
 
 /// The name in *my name is Ada Obi*.

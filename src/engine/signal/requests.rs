@@ -1,6 +1,8 @@
 //! What a text asks its reader for, and whether it had to.
 
-use super::known::{CONTACTS, ID, Known, Slot, canonical, stands_in};
+use std::borrow::Cow;
+
+use super::known::{CONTACTS, ID, Known, Slot, canonical, is_identifier, is_spaced, stands_in};
 use crate::engine::handoff::value::fold::Words;
 
 /// Bytes of an agent's text that are read.
@@ -9,10 +11,14 @@ const TEXT: usize = 16 << 10;
 /// The known values that an agent's text asks for. A sentence that names the value confirms it, and one that
 /// asks for another one does not ask again.
 pub fn asked_again<'k>(known: &'k Known, text: &str) -> Vec<&'k Slot> {
+    let text = unwrapped(text);
     let mut asked: Vec<&Slot> = Vec::new();
-    for sentence in sentences(text) {
+    let mut list = List::Closed;
+    for sentence in sentences(&text) {
         let words = Words::of(sentence);
-        if !asks(sentence, &words) || asks_for_choice(&words) {
+        let requested = list.reads(sentence, &words) || asks(sentence, &words);
+        list.opens_behind(sentence, requested);
+        if !requested || asks_for_choice(&words) || asks_for_another_with_parts(&words) {
             continue;
         }
         let canonical = canonical(&Words::of(&sentence.replace('#', " number ")));
@@ -27,6 +33,44 @@ pub fn asked_again<'k>(known: &'k Known, text: &str) -> Vec<&'k Slot> {
         }
     }
     asked
+}
+
+/// Some agents write their texts as JSON, where a line's end is two characters.
+fn unwrapped(text: &str) -> Cow<'_, str> {
+    let text = &text[..text.floor_char_boundary(TEXT)];
+    if text.trim_start().starts_with('{') { text.replace("\\n", "\n").into() } else { text.into() }
+}
+
+/// A list of things that a request asks for: *please provide:*, and a line for each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum List {
+    Closed,
+    Open,
+    /// An item's number was read, and not yet the item.
+    Numbered,
+}
+
+impl List {
+    /// Whether a sentence is an item.
+    fn reads(&mut self, sentence: &str, words: &Words) -> bool {
+        let marked = sentence.trim_start().starts_with(['-', '*', '•']);
+        let number = words.len() == 1 && words.text.bytes().all(|b| b.is_ascii_digit());
+        let item = *self == List::Numbered || *self == List::Open && marked;
+        *self = match self {
+            List::Closed => List::Closed,
+            _ if number => List::Numbered,
+            _ if item => List::Open,
+            _ => List::Closed,
+        };
+        item
+    }
+
+    /// A request that ends in a colon opens one.
+    fn opens_behind(&mut self, sentence: &str, requested: bool) {
+        if requested && sentence.trim_end().ends_with(':') {
+            *self = List::Open;
+        }
+    }
 }
 
 /// The known values that the customer had said before and says once more, after `asked`: what an agent said to
@@ -52,7 +96,7 @@ pub fn repeats<'k>(known: &'k Known, asked: &str, turn: &str) -> Vec<&'k Slot> {
 
 /// Whether a value is one that nobody says by chance.
 fn worth(value: &str) -> bool {
-    super::known::is_identifier(value) || value.contains('@')
+    is_identifier(value) || is_spaced(value.split(' ')) || value.contains('@')
 }
 
 /// Whether a text greets its reader, or offers to begin.
@@ -92,9 +136,34 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a sentence asks its reader for something.
 fn asks(sentence: &str, words: &Words) -> bool {
-    const VERBS: [&str; 17] = [
-        "provide", "share", "give", "tell", "send", "enter", "specify", "confirm", "verify", "have", "need",
-        "remind", "know", "repeat", "get", "state", "supply",
+    const VERBS: [&str; 27] = [
+        "provide",
+        "share",
+        "give",
+        "tell",
+        "send",
+        "enter",
+        "specify",
+        "confirm",
+        "verify",
+        "have",
+        "need",
+        "remind",
+        "know",
+        "repeat",
+        "get",
+        "state",
+        "supply",
+        "take",
+        "read",
+        "reply",
+        "respond",
+        "quote",
+        "providing",
+        "sharing",
+        "giving",
+        "telling",
+        "sending",
     ];
     const OPENINGS: [&[&str]; 17] = [
         &["please"],
@@ -115,7 +184,7 @@ fn asks(sentence: &str, words: &Words) -> bool {
         &["we", "need"],
         &["i", "require"],
     ];
-    const QUESTIONS: [&str; 6] = ["what", "which", "where", "who", "when", "whats"];
+    const QUESTIONS: [&str; 7] = ["what", "which", "where", "who", "when", "whats", "how"];
     let has = |phrase: &[&str]| {
         (0..words.len()).any(|at| phrase.iter().enumerate().all(|(n, word)| words.word(at + n) == *word))
     };
@@ -124,11 +193,23 @@ fn asks(sentence: &str, words: &Words) -> bool {
     if opened && verb {
         return true;
     }
-    sentence.trim_end().ends_with('?') && words.iter().take(12).any(|word| QUESTIONS.contains(&word))
+    let question = sentence.trim_end().ends_with('?');
+    question && (words.iter().take(12).any(|word| QUESTIONS.contains(&word)) || is_bare(sentence, words))
+}
+
+/// Whether a question is the name of what it asks for and little more: *And your name?*, *policy number?*
+fn is_bare(sentence: &str, words: &Words) -> bool {
+    const VERBS: [&str; 20] = [
+        "is", "are", "was", "were", "do", "does", "did", "has", "have", "can", "could", "will", "would",
+        "should", "shall", "may", "same", "right", "ok", "okay",
+    ];
+    let tail = Words::of(sentence.rsplit(": ").next().unwrap_or_default());
+    let short = tail.len() <= 4 && !tail.iter().any(|word| VERBS.contains(&word));
+    short || words.word(0) == "and" && matches!(words.word(1), "the" | "your")
 }
 
 /// Words by which something else is meant than what was.
-const OTHERS: [&str; 16] = [
+const OTHERS: [&str; 19] = [
     "new",
     "different",
     "other",
@@ -145,6 +226,9 @@ const OTHERS: [&str; 16] = [
     "rather",
     "remaining",
     "future",
+    "old",
+    "former",
+    "previous",
 ];
 
 /// Whether a sentence asks what its reader would like.
@@ -163,14 +247,25 @@ fn asks_for_choice(words: &Words) -> bool {
     let stands = |at: usize, choice: &[&str; 3]| {
         choice.iter().enumerate().all(|(n, word)| word.is_empty() || words.word(at + n) == *word)
     };
-    (0..words.len()).any(|at| CHOICES.iter().any(|choice| stands(at, choice)))
+    // *Let me know the model you want*; but *the order you want to cancel* is one that there is.
+    let count = words.len();
+    let wanted = count > 1
+        && words.word(count - 2) == "you"
+        && matches!(words.word(count - 1), "want" | "prefer" | "like" | "need");
+    wanted || (0..count).any(|at| CHOICES.iter().any(|choice| stands(at, choice)))
+}
+
+/// Whether a sentence asks for another one and names its parts: *the new address, including the postcode*.
+fn asks_for_another_with_parts(words: &Words) -> bool {
+    let mut until = words.iter().take_while(|word| *word != "including");
+    words.iter().any(|word| word == "including") && until.any(|word| OTHERS.contains(&word))
 }
 
 /// Whether the words of a request, in canonical form, have the slot as what is asked for.
 fn asks_for(words: &[String], slot: &Slot) -> bool {
     let count = slot.noun.len();
     let contact = count == 1 && CONTACTS.contains(&slot.noun[0].as_str());
-    (0..(words.len() + 1).saturating_sub(count)).any(|at| {
+    let together = (0..(words.len() + 1).saturating_sub(count)).any(|at| {
         if words[at..at + count] != slot.noun[..] || is_beside(words, at) || is_another(words, at, count) {
             return false;
         }
@@ -178,7 +273,7 @@ fn asks_for(words: &[String], slot: &Slot) -> bool {
             return true;
         }
         if !slot.id {
-            return count > 1;
+            return count > 1 || is_asked_for_alone(words, at);
         }
         let behind = words.get(at + count).is_some_and(|word| word == ID)
             || (words.get(at + count).is_some_and(|word| word == "s")
@@ -186,25 +281,105 @@ fn asks_for(words: &[String], slot: &Slot) -> bool {
         // *The number of your order*, *the id for the order*.
         let before = words[..at].iter().rev().take(3).any(|word| word == ID);
         behind || before
+    });
+    together || !slot.id && count > 1 && is_apart(words, &slot.noun)
+}
+
+/// Whether the words of a name stand near each other, in another order: *the reading on your meter*, *on which
+/// date was the incident*.
+fn is_apart(words: &[String], noun: &[String]) -> bool {
+    /// Words that may stand between those of a name.
+    const BETWEEN: usize = 4;
+    let Some((head, rest)) = noun.split_last() else { return false };
+    words.iter().enumerate().filter(|(_, word)| *word == head).any(|(at, _)| {
+        let behind = &words[at + 1..words.len().min(at + 1 + rest.len() + BETWEEN)];
+        let asked = at > 0 && matches!(words[at - 1].as_str(), "which" | "what" | "the" | "your" | "current");
+        let all = rest.iter().all(|word| behind.contains(word));
+        all && (asked && !is_beside(words, at) || at > 0 && is_questioned(&words[at - 1]))
+            && !is_another(words, at, 1)
+            && !is_left_open(words)
     })
+}
+
+/// Whether the one word at `at`, which is no name of an identifier, is what is asked for: *which tariff are
+/// you on*, *I need your IBAN*, *how many guests are there*, *what is the reason for your visit*.
+fn is_asked_for_alone(words: &[String], at: usize) -> bool {
+    /// What many things have, so that the word alone does not say whose is meant.
+    const COMMON: [&str; 20] = [
+        "status",
+        "state",
+        "date",
+        "time",
+        "type",
+        "kind",
+        "amount",
+        "total",
+        "price",
+        "cost",
+        "value",
+        "quantity",
+        "count",
+        "result",
+        "description",
+        "note",
+        "item",
+        "size",
+        "color",
+        "product",
+    ];
+    const ASKED: [&str; 22] = [
+        "provide", "share", "give", "tell", "send", "enter", "specify", "confirm", "verify", "have", "need",
+        "know", "repeat", "get", "state", "supply", "take", "me", "us", "is", "s", "whats",
+    ];
+    const BEHIND: [&str; 13] =
+        ["and", "or", "please", "so", "first", "on", "for", "as", "again", "of", "to", "you", "now"];
+    let word = |back: usize| at.checked_sub(back).map_or("", |at| words[at].as_str());
+    if COMMON.contains(&words[at].as_str()) || is_left_open(words) {
+        return false;
+    }
+    if is_questioned(word(1)) || (word(2), word(1)) == ("how", "many") {
+        return true;
+    }
+    let ends = words.get(at + 1).is_none_or(|next| BEHIND.contains(&next.as_str()));
+    let current = usize::from(matches!(word(1), "current" | "present" | "existing"));
+    let yours = word(current + 1) == "your" && ASKED.contains(&word(current + 2));
+    let what = matches!((word(3), word(2), word(1)), ("what", "is" | "s", "the"));
+    ends && (yours || what)
+}
+
+fn is_questioned(before: &str) -> bool {
+    matches!(before, "which" | "what")
+}
+
+/// Whether a question leaves its reader a choice.
+fn is_left_open(words: &[String]) -> bool {
+    const LEAVES: [&str; 13] = [
+        "suit", "suits", "work", "works", "best", "prefer", "like", "want", "wish", "choose", "should",
+        "these", "add",
+    ];
+    words.iter().any(|word| LEAVES.contains(&word.as_str()))
 }
 
 /// Whether another one than what was is meant by the `count` words at `at`.
 fn is_another(words: &[String], at: usize, count: usize) -> bool {
     let before = &words[at.saturating_sub(3)..at];
-    let behind = &words[at + count..words.len().min(at + count + 3)];
+    let behind = words[at + count..].iter().take(5).take_while(|word| !matches!(word.as_str(), "and" | "or"));
     before.iter().chain(behind).any(|word| OTHERS.contains(&word.as_str()))
 }
 
-/// Whether what stands at `at` only says where or for what: *to your address*, *on the account*.
+/// Whether what stands at `at` only says where or for what: *to your address*, *on the account*. *Provide us
+/// with your address* asks for it.
 fn is_beside(words: &[String], at: usize) -> bool {
     const BESIDE: [&str; 12] =
         ["to", "at", "on", "with", "from", "under", "in", "via", "by", "using", "about", "into"];
     const ARTICLES: [&str; 7] = ["your", "the", "this", "that", "his", "her", "their"];
+    const GIVEN: [&str; 6] = ["provide", "reply", "respond", "supply", "me", "us"];
     let before = &words[..at];
     let before = match before.split_last() {
         Some((last, rest)) if ARTICLES.contains(&last.as_str()) => rest,
         _ => before,
     };
-    before.last().is_some_and(|word| BESIDE.contains(&word.as_str()))
+    let Some((last, rest)) = before.split_last() else { return false };
+    let given = last == "with" && rest.last().is_some_and(|word| GIVEN.contains(&word.as_str()));
+    BESIDE.contains(&last.as_str()) && !given
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::is_identifier;
 use crate::engine::handoff::contract::{By, Line};
 use crate::engine::handoff::evidence::{CallSeen, Ended, Evidence};
-use crate::engine::handoff::value::fold::Words;
+use crate::engine::handoff::value::fold::{Words, singular};
 use crate::engine::record::Action;
 
 /// Actions, and dead ends, that are kept: the newest.
@@ -55,6 +55,48 @@ const LOOKS: &[&str] = &[
     "ask",
     "route",
 ];
+
+/// First words of tools whose names are questions.
+const QUESTIONS: &[&str] = &["is", "has", "are", "can", "does", "which", "what", "who", "where", "when"];
+
+/// Last words of tools that are called after what they tell.
+const TOLD: &[&str] = &[
+    "info",
+    "information",
+    "detail",
+    "status",
+    "state",
+    "history",
+    "report",
+    "balance",
+    "hour",
+    "price",
+    "rate",
+    "log",
+    "lookup",
+    "search",
+    "list",
+    "summary",
+    "availability",
+    "forecast",
+    "profile",
+    "schedule",
+];
+
+/// Words that tie what a tool tells to what it is asked by: `vehicle_by_plate`, `price_of`.
+const LINKS: &[&str] = &["by", "of"];
+
+/// First words of tools that change something, whatever their names end in.
+const CHANGES: &[&str] = &[
+    "accept", "activate", "add", "append", "apply", "approve", "assign", "book", "cancel", "change", "clear",
+    "close", "confirm", "create", "delete", "edit", "extend", "file", "generate", "insert", "issue", "log",
+    "make", "mark", "modify", "move", "open", "pay", "place", "post", "process", "publish", "put", "refresh",
+    "register", "remove", "replace", "request", "reserve", "reset", "run", "save", "schedule", "send", "set",
+    "submit", "switch", "sync", "toggle", "trigger", "update", "upgrade", "upload", "write",
+];
+
+/// First words that are nouns before what is told of them (`order_status`), else something that is done.
+const DONE: &[&str] = &["order", "return", "refund", "exchange", "transfer", "charge", "buy", "swap", "ship"];
 
 /// The calls that may have changed something and did not fail, in order, each once.
 pub fn actions(evidence: &Evidence) -> Vec<Action> {
@@ -113,11 +155,18 @@ fn same_call(call: &CallSeen) -> (&str, &str) {
     (call.name(), call.arguments_text())
 }
 
-/// Whether a tool's name says that it changes nothing. A plug-in's name may stand before it.
+/// Whether a tool's name says that it changes nothing: it begins with a verb that only looks, asks a question
+/// (`is_covered`), or is the name of what it tells, with no verb in it (`opening_hours`, `order_by_phone`). A
+/// plug-in's name may stand before it.
 pub fn only_looks(name: &str) -> bool {
     let name = name.rsplit(['-', '.', '/', ':']).next().unwrap_or_default();
     let words = Words::of(name);
-    words.iter().next().is_some_and(|first| LOOKS.contains(&first))
+    let (first, last) = (words.word(0), words.word(words.len().saturating_sub(1)));
+    if LOOKS.contains(&first) || words.len() > 1 && QUESTIONS.contains(&first) {
+        return true;
+    }
+    let tied = (1..words.len()).any(|at| LINKS.contains(&words.word(at))) && !DONE.contains(&first);
+    words.len() > 1 && (tied || TOLD.contains(&&*singular(last))) && !CHANGES.contains(&first)
 }
 
 /// The arguments that say what a call was about, as `key=value`.
