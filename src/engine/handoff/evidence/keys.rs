@@ -2,12 +2,14 @@
 //! value names a record.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
+use super::mixed::Mixed;
 use crate::engine::handoff::value::fold::{self, Words};
 
 /// A key's number; the same text has the same number all over one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct KeyId(pub(crate) u32);
+pub(crate) struct KeyId(u16);
 
 impl KeyId {
     /// The key of what has none: an element of a list, a whole result.
@@ -35,34 +37,69 @@ pub(crate) enum Class {
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) text: Box<str>,
-    pub(crate) words: Words,
     pub(crate) class: Class,
-    /// How many of the words say what is named: `order_id` has one, `id` none.
-    pub(crate) stem: usize,
-    /// The hash of the last word's singular: `order` of `past_orders`.
-    pub(crate) last: u64,
-    /// The same of the last word of what is named: `order` of `order_id`; 0 where nothing says it.
-    pub(crate) stem_last: u64,
-    /// Whether one of the words says where, when or in which terms a value holds.
-    pub(crate) place: bool,
     /// Whether its value may tell how a call went.
     pub(crate) outcome: bool,
+    /// The key before it whose text has the same hash.
+    before: KeyId,
+    /// Made when first asked for: a run has many keys that no fact is about.
+    meaning: OnceLock<Meaning>,
+}
+
+/// The words of a key.
+#[derive(Debug)]
+struct Meaning {
+    words: Words,
+    /// The hash of each word's singular.
+    hashes: Box<[u64]>,
 }
 
 impl Key {
-    fn new(text: &str) -> Key {
-        let words = Words::of(text);
-        let (class, stem) = classify(&words);
-        let at = |place: Option<usize>| place.map_or(0, |place| word_hash(words.word(place)));
-        let (last, stem_last) = (at(words.len().checked_sub(1)), at(stem.checked_sub(1)));
-        let place = words.iter().any(|word| PLACES.contains(&word));
+    /// Reads a key; `words` is room to work in.
+    fn new(text: &str, before: KeyId, words: &mut Words) -> Key {
+        words.clear();
+        words.add(text);
         let outcome = OUTCOMES.contains(&words.text.as_str());
-        Key { text: text.into(), words, class, stem, last, stem_last, place, outcome }
+        Key { text: text.into(), class: classify(words), outcome, before, meaning: OnceLock::new() }
+    }
+
+    fn meaning(&self) -> &Meaning {
+        self.meaning.get_or_init(|| {
+            let words = Words::of(&self.text);
+            let hashes = words.iter().map(word_hash).collect();
+            Meaning { words, hashes }
+        })
+    }
+
+    pub(crate) fn words(&self) -> &Words {
+        &self.meaning().words
+    }
+
+    /// How many of the words say what is named: `order_id` has one, `id` none.
+    pub(crate) fn stem(&self) -> usize {
+        self.words().len().saturating_sub(1)
+    }
+
+    /// Whether what is named, `order` of `order_id`, is what another key ends with: `past_orders`.
+    pub(crate) fn is_of(&self, other: &Key) -> bool {
+        let last = other.meaning().hashes.last().copied().unwrap_or(0);
+        self.stem_hash().is_some_and(|stem| stem == last)
+    }
+
+    /// Whether one of the words says where, when or in which terms a value holds.
+    pub(crate) fn says_place(&self) -> bool {
+        self.words().iter().any(|word| PLACES.contains(&word))
     }
 
     /// Whether its value names a record.
     pub(crate) fn names(&self) -> bool {
         matches!(self.class, Class::Id | Class::Number)
+    }
+
+    /// The hash of the last word of what is named.
+    fn stem_hash(&self) -> Option<u64> {
+        let last = self.stem().checked_sub(1)?;
+        self.meaning().hashes.get(last).copied()
     }
 }
 
@@ -135,19 +172,19 @@ impl Tool {
 
     /// Whether one of its words is what a key names.
     pub(crate) fn names_stem(&self, key: &Key) -> bool {
-        key.stem > 0 && self.hashes.contains(&key.stem_last)
+        key.stem_hash().is_some_and(|stem| self.hashes.contains(&stem))
     }
 
     /// Whether it has a word with a key in common.
     pub(crate) fn shares_word(&self, key: &Key) -> bool {
-        key.words.iter().any(|word| self.hashes.contains(&word_hash(word)))
+        key.meaning().hashes.iter().any(|word| self.hashes.contains(word))
     }
 }
 
-fn classify(words: &Words) -> (Class, usize) {
-    let Some(stem) = words.len().checked_sub(1) else { return (Class::Plain, 0) };
+fn classify(words: &Words) -> Class {
+    let Some(stem) = words.len().checked_sub(1) else { return Class::Plain };
     let last = words.word(stem);
-    let class = if ID_WORDS.contains(&last) {
+    if ID_WORDS.contains(&last) {
         Class::Id
     } else if NUMBER_WORDS.contains(&last) {
         Class::Number
@@ -159,71 +196,113 @@ fn classify(words: &Words) -> (Class, usize) {
         Class::Wrapper
     } else {
         Class::Plain
-    };
-    (class, stem)
+    }
 }
 
 /// The keys of one index.
 #[derive(Debug)]
 pub(crate) struct Keys {
     entries: Vec<Key>,
-    by_text: HashMap<Box<str>, KeyId>,
-    /// The same keys come again and again: the last one of each slot is tried before the map.
-    recent: Vec<KeyId>,
-    /// Keys by their run-together words, so that `orderId` is found as `order_id`.
-    by_words: HashMap<u64, Vec<KeyId>>,
+    /// Every key's class, apart from the rest: it is asked for of every value.
+    classes: Vec<Class>,
+    /// The key that came behind each key the last time.
+    next: Vec<KeyId>,
+    /// The newest key of each hash.
+    by_text: HashMap<u64, KeyId, Mixed>,
+    /// Keys by their run-together words, so that `orderId` is found as `order_id`; made when first asked for.
+    by_words: OnceLock<HashMap<u64, Vec<KeyId>, Mixed>>,
+    /// Room to read a key in.
+    words: Words,
 }
 
-const RECENT: usize = 256;
 /// An index has at most this many keys; values under further ones are values without a key.
 const KEYS: usize = 50_000;
 
 impl Default for Keys {
     fn default() -> Self {
-        Keys {
-            entries: vec![Key::new("")],
-            by_text: HashMap::new(),
-            recent: vec![KeyId::NONE; RECENT],
-            by_words: HashMap::new(),
-        }
+        Keys::seeded(Mixed::default())
     }
 }
 
 impl Keys {
-    /// The number of the key `text`.
-    #[inline]
-    pub(crate) fn intern(&mut self, text: &str) -> KeyId {
-        let slot = slot(text);
-        let recent = self.recent[slot];
-        if *self[recent].text == *text {
-            return recent;
+    /// No keys yet. With a seed that those who write results do not know, keys cannot be made to collide.
+    pub(crate) fn seeded(seed: Mixed) -> Keys {
+        let mut words = Words::default();
+        Keys {
+            entries: vec![Key::new("", KeyId::NONE, &mut words)],
+            classes: vec![Class::Plain],
+            next: vec![KeyId::NONE],
+            by_text: HashMap::with_hasher(seed),
+            by_words: OnceLock::new(),
+            words,
         }
-        let id = if let Some(id) = self.by_text.get(text) { *id } else { self.insert(text) };
-        self.recent[slot] = id;
-        id
+    }
+
+    /// The number of the key `text`.
+    pub(crate) fn intern(&mut self, text: &str) -> KeyId {
+        if text.is_empty() {
+            return KeyId::NONE;
+        }
+        let hash = self.by_text.hasher().text(text);
+        let newest = self.by_text.get(&hash).copied().unwrap_or(KeyId::NONE);
+        let mut known = newest;
+        while known != KeyId::NONE {
+            if *self[known].text == *text {
+                return known;
+            }
+            known = self[known].before;
+        }
+        self.insert(text, hash, newest)
     }
 
     #[cold]
-    fn insert(&mut self, text: &str) -> KeyId {
+    fn insert(&mut self, text: &str, hash: u64, before: KeyId) -> KeyId {
         if self.entries.len() >= KEYS {
             return KeyId::NONE;
         }
-        let id = KeyId(self.entries.len() as u32);
-        let key = Key::new(text);
-        self.by_words.entry(fold::hash(&key.words.text)).or_default().push(id);
-        self.by_text.insert(text.into(), id);
+        let id = KeyId(self.entries.len() as u16);
+        let key = Key::new(text, before, &mut self.words);
+        self.classes.push(key.class);
+        self.next.push(KeyId::NONE);
         self.entries.push(key);
+        self.by_text.insert(hash, id);
+        self.by_words.take();
         id
+    }
+
+    /// The key that came behind this one the last time: results of one tool have the same keys in the same order.
+    #[inline]
+    pub(crate) fn behind(&self, key: KeyId) -> KeyId {
+        self.next[usize::from(key.0)]
+    }
+
+    /// Writes down which key came behind another.
+    pub(crate) fn follow(&mut self, key: KeyId, next: KeyId) {
+        self.next[usize::from(key.0)] = next;
+    }
+
+    /// What a key says about its value.
+    #[inline]
+    pub(crate) fn class(&self, key: KeyId) -> Class {
+        self.classes[usize::from(key.0)]
     }
 
     /// The keys whose words, run together, are `words`, in every spelling that the run has.
     pub(crate) fn spelled(&self, words: &str) -> &[KeyId] {
-        self.by_words.get(&fold::hash(words)).map_or(&[], Vec::as_slice)
+        let by_words = self.by_words.get_or_init(|| {
+            let mut by_words = HashMap::with_capacity_and_hasher(self.entries.len(), *self.by_text.hasher());
+            for (index, key) in self.entries.iter().enumerate().skip(1) {
+                let ids: &mut Vec<KeyId> = by_words.entry(fold::hash(&key.words().text)).or_default();
+                ids.push(KeyId(index as u16));
+            }
+            by_words
+        });
+        by_words.get(&fold::hash(words)).map_or(&[], Vec::as_slice)
     }
 
     /// Whether two keys are one, perhaps in different spelling.
     pub(crate) fn same(&self, a: KeyId, b: KeyId) -> bool {
-        a == b || self[a].words.text == self[b].words.text
+        a == b || self[a].words().text == self[b].words().text
     }
 }
 
@@ -231,15 +310,8 @@ impl std::ops::Index<KeyId> for Keys {
     type Output = Key;
 
     fn index(&self, id: KeyId) -> &Key {
-        &self.entries[id.0 as usize]
+        &self.entries[usize::from(id.0)]
     }
-}
-
-fn slot(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let (first, last) = (bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0));
-    let middle = bytes.get(bytes.len() / 2).copied().unwrap_or(0);
-    (usize::from(first) * 31 + usize::from(middle) * 7 + usize::from(last) + bytes.len() * 13) % RECENT
 }
 
 #[cfg(test)]
@@ -247,8 +319,8 @@ mod tests {
     use super::*;
 
     fn check(key: &str, class: Class, stem: &str) {
-        let key = Key::new(key);
-        assert_eq!((key.class, key.words.window(0..key.stem)), (class, stem), "{}", key.text);
+        let key = Key::new(key, KeyId::NONE, &mut Words::default());
+        assert_eq!((key.class, key.words().window(0..key.stem())), (class, stem), "{}", key.text);
     }
 
     #[test]

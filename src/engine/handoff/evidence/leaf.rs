@@ -102,8 +102,7 @@ impl<'e> Leaf<'e> {
     }
 
     fn record(&self) -> u32 {
-        let seen = self.evidence.seen(self.call);
-        seen.records.known(seen.result.node(self.node).record)
+        self.evidence.seen(self.call).record_of(self.node)
     }
 
     /// The keys that it stands under, its own first, out to the whole result's.
@@ -127,7 +126,7 @@ pub(crate) fn record_name(evidence: &Evidence, call: u32, record: u32) -> Option
     let how = seen.records.all[record as usize].how;
     if how == How::Call {
         return Some(RecordName {
-            kind: kind(&entry.words, entry.stem),
+            kind: kind(entry.words(), entry.stem()),
             name: seen.arguments.value(name.node),
         });
     }
@@ -135,11 +134,14 @@ pub(crate) fn record_name(evidence: &Evidence, call: u32, record: u32) -> Option
     if named.kind == Kind::Object {
         // The key of a map is the name; the map's own key is the kind.
         let text = &*evidence.keys[named.key].text;
-        return Some(RecordName { kind: kind(&entry.words, entry.words.len()), name: Cow::Borrowed(text) });
+        return Some(RecordName {
+            kind: kind(entry.words(), entry.words().len()),
+            name: Cow::Borrowed(text),
+        });
     }
     let value = seen.result.value(name.node);
-    if Words::of(&value).text == seen.records.name_text(name) {
-        return Some(RecordName { kind: kind(&entry.words, entry.stem), name: value });
+    if Words::of(&value).text == seen.folded(name, &evidence.keys) {
+        return Some(RecordName { kind: kind(entry.words(), entry.stem()), name: value });
     }
     // A name in parts, `first_name` and `last_name`.
     let parts: Vec<_> = seen

@@ -9,12 +9,13 @@ mod document;
 mod keys;
 mod leaf;
 mod lookup;
+mod mixed;
 mod read;
 mod records;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use document::Kind;
 pub use leaf::{Leaf, RecordName};
@@ -23,7 +24,9 @@ pub(crate) use document::Document;
 pub(crate) use keys::{Class, KeyId, Keys, Tool};
 pub(crate) use lookup::LARGE;
 pub(crate) use read::{Limits, read};
-pub(crate) use records::{How, Records};
+pub(crate) use records::{How, Name, Records};
+
+use mixed::Mixed;
 
 use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::value::fold::{self, Words};
@@ -99,6 +102,21 @@ impl CallSeen {
         if record == 0 { records::core(&self.result, keys) } else { self.records.all[record as usize].node }
     }
 
+    /// The innermost record that a node of the result belongs to and that has an identity.
+    pub(crate) fn record_of(&self, node: u32) -> u32 {
+        self.records.known(self.records.of(node))
+    }
+
+    /// A record's name as the call spells it.
+    pub(crate) fn spelled<'s>(&'s self, name: &Name, keys: &'s Keys) -> Cow<'s, str> {
+        name.spelled(&self.result, &self.arguments, keys)
+    }
+
+    /// A record's name, folded and run together.
+    pub(crate) fn folded(&self, name: &Name, keys: &Keys) -> String {
+        Words::of(&self.spelled(name, keys)).text
+    }
+
     /// The arguments' text as it came.
     pub fn arguments_text(&self) -> &str {
         self.arguments.whole()
@@ -114,8 +132,14 @@ pub struct Turn {
     pub text: Box<str>,
     /// Its place among all that happened.
     pub place: u32,
-    /// The words, folded.
-    pub(crate) words: Words,
+    words: OnceLock<Words>,
+}
+
+impl Turn {
+    /// The words, folded; made when first asked for, as most turns are never searched.
+    pub(crate) fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::of(&self.text))
+    }
 }
 
 /// A record of one call's result, in the list of all records of one name.
@@ -124,36 +148,7 @@ pub(crate) struct Posting {
     pub(crate) call: u32,
     pub(crate) record: u32,
     /// The posting before it under the same name.
-    pub(crate) before: Option<u32>,
-}
-
-/// A hasher for what is hashed already. The seed is the id of the run's first call, which whoever
-/// writes a result cannot choose, so that names cannot be made to collide.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mixed(u64);
-
-impl BuildHasher for Mixed {
-    type Hasher = Mixed;
-
-    fn build_hasher(&self) -> Mixed {
-        *self
-    }
-}
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = fold::combine(self.0, value);
-    }
+    before: Option<u32>,
 }
 
 /// The index.
@@ -298,7 +293,8 @@ impl Evidence {
     }
 
     fn turn(&mut self, customer: bool, text: &str) {
-        self.turns.push(Turn { customer, text: text.into(), place: self.places, words: Words::of(text) });
+        let turn = Turn { customer, text: text.into(), place: self.places, words: OnceLock::new() };
+        self.turns.push(turn);
     }
 
     /// What is known of the tool of this name; the same tools are called again and again.
@@ -321,14 +317,15 @@ impl Evidence {
     ) {
         let index = self.calls.len() as u32;
         if index == 0 {
-            let seed = Mixed(fold::hash(id));
+            let seed = Mixed::seeded(id);
             (self.by_name, self.by_id) = (HashMap::with_hasher(seed), HashMap::with_hasher(seed));
+            self.keys = Keys::seeded(seed);
         }
         let tool = self.tool(name);
         let argument_limits = Limits { nodes: 2_000, ..Limits::DEFAULT };
         let arguments = read(arguments, &mut self.keys, argument_limits);
-        let mut document = read(result.unwrap_or(""), &mut self.keys, Limits::DEFAULT);
-        let records = records::identify(&mut document, &arguments, &tool, &self.keys);
+        let document = read(result.unwrap_or(""), &mut self.keys, Limits::DEFAULT);
+        let records = records::identify(&document, &arguments, &tool, &self.keys);
         let ended = ended(&document, result, &self.keys);
         for name in records.own_names() {
             let posting = self.postings.len() as u32;
@@ -382,7 +379,7 @@ fn ended(document: &Document, result: Option<&str>, keys: &Keys) -> Ended {
         if !key.outcome {
             return false;
         }
-        match key.words.text.as_str() {
+        match key.words().text.as_str() {
             "error" | "errors" | "exception" => {
                 node.kind != Kind::Null
                     && node.len > 0

@@ -2,9 +2,10 @@
 //! stand in the result, in an object around it, as the key of a map, or only in
 //! the call's arguments.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::document::{Document, Kind};
+use super::document::{Document, Kind, Node};
 use super::keys::{Class, KeyId, Keys, Tool};
 use crate::engine::handoff::value::fold;
 
@@ -25,6 +26,8 @@ pub(crate) enum How {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub(crate) node: u32,
+    /// One past the last node that belongs to it or to a record inside it.
+    end: u32,
     /// The record around it; record 0, the call's own, is its own parent.
     pub(crate) parent: u32,
     pub(crate) how: How,
@@ -39,11 +42,46 @@ pub(crate) struct Name {
     pub(crate) record: u32,
     /// The key whose value it is.
     pub(crate) key: KeyId,
-    /// Where it stands in `Records::text`, folded and run together.
-    pub(crate) start: u32,
-    pub(crate) len: u32,
+    written: Written,
     /// The node that says it; for record 0 a node of the arguments.
     pub(crate) node: u32,
+}
+
+/// How a name is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// As a node's value.
+    Value,
+    /// As the key of a map.
+    Key,
+    /// In parts, `first_name` and `last_name`.
+    Parts,
+}
+
+impl Name {
+    /// The name as the call spells it.
+    pub(crate) fn spelled<'d>(
+        &self,
+        result: &'d Document,
+        arguments: &'d Document,
+        keys: &'d Keys,
+    ) -> Cow<'d, str> {
+        match self.written {
+            Written::Value if self.record == 0 => arguments.value(self.node),
+            Written::Value => result.value(self.node),
+            Written::Key => Cow::Borrowed(&keys[result.node(self.node).key].text),
+            Written::Parts => {
+                let object = result.node(self.node).parent;
+                let fields = result.children(object).take(FIELDS);
+                let parts = fields.filter(|child| {
+                    let node = result.node(*child);
+                    may_name(node) && keys.class(node.key) == Class::Name
+                });
+                let parts: Vec<_> = parts.take(PARTS).map(|part| result.value(part)).collect();
+                Cow::Owned(parts.join(" "))
+            }
+        }
+    }
 }
 
 /// An argument that says which slice of the world a result is about and that the result does not repeat.
@@ -59,7 +97,6 @@ pub(crate) struct Records {
     pub(crate) all: Vec<Record>,
     pub(crate) names: Vec<Name>,
     pub(crate) slices: Vec<Slice>,
-    text: Vec<u8>,
     /// Every name's hash with its record, sorted; most results are never asked for one.
     by_hash: OnceLock<Vec<(u64, u32)>>,
 }
@@ -76,9 +113,13 @@ impl Records {
         by_hash[from..].iter().take_while(move |(own, _)| *own == hash).map(|(_, record)| *record)
     }
 
-    pub(crate) fn name_text(&self, name: &Name) -> &str {
-        let text = self.text.get(name.start as usize..(name.start + name.len) as usize);
-        text.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or("")
+    /// The innermost record that a node of the result belongs to.
+    pub(crate) fn of(&self, node: u32) -> u32 {
+        let mut record = self.all.partition_point(|record| record.node <= node).saturating_sub(1) as u32;
+        while record != 0 && self.all[record as usize].end <= node {
+            record = self.all[record as usize].parent;
+        }
+        record
     }
 
     /// All names that are a record's own.
@@ -122,31 +163,33 @@ impl Records {
     }
 }
 
-/// Finds the records of `result` and writes each node's record into it.
-pub(crate) fn identify(result: &mut Document, arguments: &Document, tool: &Tool, keys: &Keys) -> Records {
+/// Finds the records of `result`.
+pub(crate) fn identify(result: &Document, arguments: &Document, tool: &Tool, keys: &Keys) -> Records {
     let mut finder = Finder {
         core: core(result, keys),
-        records: Records {
-            all: Vec::with_capacity(8),
-            names: Vec::with_capacity(16),
-            slices: Vec::new(),
-            text: Vec::with_capacity(128),
-            by_hash: OnceLock::new(),
-        },
+        records: Records::default(),
         wanted: wanted(arguments, keys),
+        map: (0, false),
+        result,
         arguments,
         tool,
         keys,
     };
-    finder.call(result);
-    for index in 1..result.nodes.len() as u32 {
-        let parent = result.node(index).parent;
-        let around = result.node(parent).record;
-        let own =
-            (result.node(index).kind == Kind::Object).then(|| finder.object(result, index, around)).flatten();
-        result.nodes[index as usize].record = own.unwrap_or(around);
+    finder.call();
+    let mut around = 0;
+    for (index, node) in result.nodes.iter().enumerate().skip(1) {
+        if node.kind != Kind::Object {
+            continue;
+        }
+        let index = index as u32;
+        while finder.records.all[around as usize].end <= index {
+            around = finder.records.all[around as usize].parent;
+        }
+        if let Some(record) = finder.object(index, around) {
+            around = record;
+        }
     }
-    finder.disown(result);
+    finder.disown();
     finder.records
 }
 
@@ -163,9 +206,9 @@ pub(crate) fn core(result: &Document, keys: &Keys) -> u32 {
         } else if result.node(node).kind == Kind::Object {
             result.children(node).find(|child| {
                 let inner = result.node(*child);
-                keys[inner.key].class == Class::Wrapper && (inner.end > child + 1 || is_tree(inner.kind))
+                keys.class(inner.key) == Class::Wrapper && (inner.end > child + 1 || is_tree(inner.kind))
             })
-        } else if result.node(node).kind == Kind::Array && keys[result.node(node).key].class == Class::Wrapper
+        } else if result.node(node).kind == Kind::Array && keys.class(result.node(node).key) == Class::Wrapper
         {
             let mut children = result.children(node);
             children.next().filter(|_| children.next().is_none())
@@ -186,6 +229,9 @@ fn is_tree(kind: Kind) -> bool {
     matches!(kind, Kind::Object | Kind::Array)
 }
 
+/// A longer argument names nothing.
+const ARGUMENT_BYTES: u32 = 1_000;
+
 /// The folded scalar arguments.
 fn wanted(arguments: &Document, keys: &Keys) -> Vec<(u32, u64)> {
     let top = core(arguments, keys);
@@ -193,37 +239,67 @@ fn wanted(arguments: &Document, keys: &Keys) -> Vec<(u32, u64)> {
         .children(top)
         .filter(|child| matches!(arguments.node(*child).kind, Kind::Text | Kind::Number))
         .take(32)
+        .filter(|child| arguments.node(*child).len <= ARGUMENT_BYTES)
         .map(|child| (child, fold::hash_of(&arguments.value(child))))
         .collect()
 }
 
 /// An identity is at most this long; longer texts are prose.
 const NAME_BYTES: u32 = 96;
+/// At most this many fields of an object are looked at.
+const FIELDS: usize = 64;
+/// A name has at most this many parts.
+const PARTS: usize = 4;
+
+/// Whether a value may be a name, by its kind and length.
+fn may_name(node: &Node) -> bool {
+    matches!(node.kind, Kind::Text | Kind::Number) && (1..=NAME_BYTES).contains(&node.len)
+}
 
 struct Finder<'f> {
     core: u32,
     records: Records,
     /// The scalar arguments: node, hash of the folded value.
     wanted: Vec<(u32, u64)>,
+    /// The object that was last asked whether all in it are objects, and whether they are.
+    map: (u32, bool),
+    result: &'f Document,
     arguments: &'f Document,
     tool: &'f Tool,
     keys: &'f Keys,
 }
 
+/// What the fields of an object say about what it is.
+#[derive(Default)]
+struct Fields {
+    /// The field that fits best as its identity, and how well.
+    best: Option<(u32, u32)>,
+    /// Names in words.
+    names: [u32; PARTS],
+    named: usize,
+    day: Option<u32>,
+}
+
+impl Fields {
+    fn names(&self) -> &[u32] {
+        &self.names[..self.named]
+    }
+}
+
 impl Finder<'_> {
     /// Record 0: what the call was about.
-    fn call(&mut self, result: &Document) {
-        self.records.all.push(Record { node: 0, parent: 0, how: How::Call, day: 0 });
-        let whole = result.whole();
+    fn call(&mut self) {
+        let end = self.result.nodes.len() as u32;
+        self.records.all.push(Record { node: 0, end, parent: 0, how: How::Call, day: 0 });
+        let whole = self.result.whole();
         let mut named: Vec<(u32, u32)> = Vec::new();
         for (node, hash) in &self.wanted {
             let key = self.arguments.node(*node).key;
-            let entry = &self.keys[key];
             let score = self.argument_score(*node);
             if score > 0 {
                 named.push((score, *node));
             }
-            if (score > 0 || entry.place)
+            if (score > 0 || self.keys[key].says_place())
                 && memchr::memmem::find(whole.as_bytes(), self.arguments.raw(*node).as_bytes()).is_none()
             {
                 self.records.slices.push(Slice { key, hash: *hash });
@@ -232,8 +308,8 @@ impl Finder<'_> {
         // The argument that names what the tool is for comes first.
         named.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
         for (_, node) in named {
-            let text = self.arguments.value(node);
-            self.name(0, self.arguments.node(node).key, &text, node);
+            let hash = self.wanted.iter().find(|(wanted, _)| *wanted == node).map_or(0, |(_, hash)| *hash);
+            self.name(0, self.arguments.node(node).key, hash, node, Written::Value);
         }
     }
 
@@ -254,114 +330,114 @@ impl Finder<'_> {
     }
 
     /// The record that an object is, if it has an identity of its own.
-    fn object(&mut self, result: &Document, index: u32, around: u32) -> Option<u32> {
-        let parent = result.node(index).parent;
-        let element = result.node(parent).kind == Kind::Array || result.is_region(parent);
-        let container = container(result, index);
-        let mut best: Option<(u32, u32)> = None;
-        let mut names: [Option<u32>; 4] = [None; 4];
-        let mut named = 0;
-        let mut day = None;
-        let mut places = 0u32;
-        for child in result.children(index).take(64) {
-            let node = result.node(child);
-            places += 1;
-            if !matches!(node.kind, Kind::Text | Kind::Number) || node.len == 0 || node.len > NAME_BYTES {
-                continue;
+    fn object(&mut self, index: u32, around: u32) -> Option<u32> {
+        let result = self.result;
+        let mut fields = self.fields(index);
+        let map_key = self.map_key(index);
+        if fields.best.is_none() && !map_key {
+            fields.best = self.likeness(index, fields.named).map(|child| (child, 1));
+            if fields.best.is_none() && (fields.named == 0 || !self.is_element(index) || index == self.core) {
+                return None;
             }
-            match self.keys[node.key].class {
-                Class::Id | Class::Number => {
-                    let score = self.score(result, index, child, container, places);
-                    if score > best.map_or(0, |(_, score)| score) {
-                        best = Some((child, score));
-                    }
-                }
-                Class::Name if named < names.len() => {
-                    names[named] = Some(child);
-                    named += 1;
-                }
-                Class::Day => day = Some(child),
-                _ => {}
-            }
-        }
-        let map_key = self.map_key(result, index);
-        let is_core = index == self.core;
-        if best.is_none() && !map_key {
-            // Without a field that says so, an element of a list is known by what looks like an identifier,
-            // by a name, or by what it begins with; a whole result only by what was asked for.
-            let asked = || {
-                let hash = |child: u32| fold::hash_of(&result.value(child));
-                result.children(index).take(64).filter(|child| result.node(*child).kind == Kind::Text).find(
-                    |child| {
-                        is_identifier(result.raw(*child))
-                            && self.wanted.iter().any(|(_, wanted)| *wanted == hash(*child))
-                    },
-                )
-            };
-            let texts =
-                || result.children(index).take(64).filter(|child| result.node(*child).kind == Kind::Text);
-            let like = || texts().find(|child| is_identifier(result.raw(*child)));
-            let first = || texts().next().filter(|child| *child == index + 1 && named == 0);
-            let short = |child: &u32| result.node(*child).len <= NAME_BYTES;
-            let own = match (is_core, element) {
-                (true, _) => asked(),
-                (false, true) => like().or_else(first).filter(short),
-                (false, false) => None,
-            };
-            best = own.map(|child| (child, 1));
-        }
-        let opens = best.is_some() || map_key || (named > 0 && (element && !is_core));
-        if !opens {
-            return None;
         }
         let record = self.records.all.len() as u32;
-        let how = if best.is_some() || map_key { How::Own } else { How::Name };
-        let series = best.is_none_or(|(child, _)| self.keys[result.node(child).key].class == Class::Number)
-            && !map_key;
-        let day = day.filter(|_| series).map_or(0, |child| fold::hash_of(&result.value(child)));
-        self.records.all.push(Record { node: index, parent: around, how, day });
-        if let Some((child, _)) = best {
-            self.name(record, result.node(child).key, &result.value(child), child);
+        let how = if fields.best.is_some() || map_key { How::Own } else { How::Name };
+        let class = |child: u32| self.keys.class(result.node(child).key);
+        let series = !map_key && fields.best.is_none_or(|(child, _)| class(child) == Class::Number);
+        let day = fields.day.filter(|_| series).map_or(0, |child| self.hash(child));
+        let end = result.node(index).end;
+        self.records.all.push(Record { node: index, end, parent: around, how, day });
+        if let Some((child, _)) = fields.best {
+            self.field_name(record, child);
         }
         if map_key {
-            let key = result.node(index).key;
-            let text = &self.keys[key].text;
-            self.name(record, result.node(parent).key, text, index);
+            let node = result.node(index);
+            let hash = fold::hash_of(&self.keys[node.key].text);
+            self.name(record, result.node(node.parent).key, hash, index, Written::Key);
         }
-        let names = &names[..named];
-        if named > 1 && names.iter().flatten().all(|child| self.keys[result.node(*child).key].stem > 0) {
+        let names = fields.names();
+        if names.len() > 1 && names.iter().all(|child| self.keys[result.node(*child).key].stem() > 0) {
             // First and last name are one name.
-            let full: Vec<_> = names.iter().flatten().map(|child| result.value(*child)).collect();
-            let key = names[0].map_or(KeyId::NONE, |child| result.node(child).key);
-            self.name(record, key, &full.join(" "), names[0].unwrap_or(index));
+            let full: Vec<_> = names.iter().map(|child| result.value(*child)).collect();
+            let (hash, first) = (fold::hash_of(&full.join(" ")), names[0]);
+            self.name(record, result.node(first).key, hash, first, Written::Parts);
         } else {
-            for child in names.iter().flatten() {
-                self.name(record, result.node(*child).key, &result.value(*child), *child);
+            for child in names {
+                self.field_name(record, *child);
             }
         }
         Some(record)
     }
 
+    /// What the fields of an object say about what it is.
+    #[inline]
+    fn fields(&self, index: u32) -> Fields {
+        let mut fields = Fields::default();
+        for (place, child) in self.result.children(index).take(FIELDS).enumerate() {
+            let node = self.result.node(child);
+            let class = self.keys.class(node.key);
+            if matches!(class, Class::Plain | Class::Wrapper) || !may_name(node) {
+                continue;
+            }
+            match class {
+                Class::Id | Class::Number => {
+                    let score = self.score(index, child, place);
+                    if score > fields.best.map_or(0, |(_, score)| score) {
+                        fields.best = Some((child, score));
+                    }
+                }
+                Class::Name if fields.named < PARTS => {
+                    fields.names[fields.named] = child;
+                    fields.named += 1;
+                }
+                Class::Day => fields.day = Some(child),
+                _ => {}
+            }
+        }
+        fields
+    }
+
+    /// Without a field that says so, an element of a list is known by what looks like an identifier, by a name,
+    /// or by what it begins with; a whole result only by what was asked for.
+    fn likeness(&self, index: u32, named: usize) -> Option<u32> {
+        let result = self.result;
+        let is_core = index == self.core;
+        if !is_core && !self.is_element(index) {
+            return None;
+        }
+        let mut texts =
+            result.children(index).take(FIELDS).filter(|child| result.node(*child).kind == Kind::Text);
+        let first = texts.clone().next();
+        let mut like = texts.by_ref().filter(|child| is_identifier(result.raw(*child)));
+        if is_core {
+            return like.find(|child| self.is_wanted(self.hash(*child)));
+        }
+        let first = || first.filter(|child| *child == index + 1 && named == 0);
+        like.next().or_else(first).filter(|child| result.node(*child).len <= NAME_BYTES)
+    }
+
+    fn is_element(&self, index: u32) -> bool {
+        let parent = self.result.node(index).parent;
+        self.result.node(parent).kind == Kind::Array || self.result.is_region(parent)
+    }
+
     /// How well a field fits as the identity of the object that it stands in; 0 is not at all.
-    fn score(&self, result: &Document, object: u32, child: u32, container: KeyId, place: u32) -> u32 {
-        let key = &self.keys[result.node(child).key];
+    fn score(&self, object: u32, child: u32, place: usize) -> u32 {
+        let key = &self.keys[self.result.node(child).key];
         let mut score = 0;
-        if key.stem == 0 {
+        if key.stem() == 0 {
             score += 8;
-        } else if key.stem_last == self.keys[container].last {
+        } else if key.is_of(&self.keys[container(self.result, object)]) {
             score += 12;
         }
-        let top = object == self.core || result.node(object).parent == self.core;
+        let top = object == self.core || self.result.node(object).parent == self.core;
         if top && self.tool.names_stem(key) {
             score += 6;
         }
-        if object == self.core {
-            let hash = fold::hash_of(&result.value(child));
-            if self.wanted.iter().any(|(_, wanted)| *wanted == hash) {
-                score += 4;
-            }
+        if object == self.core && self.is_wanted(self.hash(child)) {
+            score += 4;
         }
-        if place == 1 || (score == 0 && object == self.core) {
+        if place == 0 || (score == 0 && object == self.core) {
             // Objects begin with what they are, as a rule.
             score += 2;
         }
@@ -369,16 +445,20 @@ impl Finder<'_> {
     }
 
     /// Whether an object is an entry of a map from identities to objects.
-    fn map_key(&self, result: &Document, index: u32) -> bool {
+    fn map_key(&mut self, index: u32) -> bool {
+        let result = self.result;
         let node = result.node(index);
         if node.key == KeyId::NONE || result.node(node.parent).kind != Kind::Object {
             return false;
         }
-        let key = &self.keys[node.key];
-        if key.text.len() > NAME_BYTES as usize || key.class == Class::Wrapper {
+        if self.map.0 != node.parent {
+            self.map = (node.parent, all_objects(result, node.parent));
+        }
+        if !self.map.1 {
             return false;
         }
-        if !all_objects(result, node.parent) {
+        let key = &self.keys[node.key];
+        if key.text.len() > NAME_BYTES as usize || key.class == Class::Wrapper {
             return false;
         }
         if key.text.bytes().any(|b| b.is_ascii_digit()) {
@@ -387,34 +467,45 @@ impl Finder<'_> {
         let same = |child: u32| {
             matches!(result.node(child).kind, Kind::Text | Kind::Number) && *result.raw(child) == *key.text
         };
-        result.children(index).take(16).any(same)
-            || (all_objects(result, node.parent) && alike(result, node.parent))
+        result.children(index).take(16).any(same) || alike(result, node.parent)
     }
 
-    fn name(&mut self, record: u32, key: KeyId, text: &str, node: u32) {
-        let start = self.records.text.len();
-        fold::run_together(text, &mut self.records.text);
-        let len = self.records.text.len() - start;
-        let hash = fold::hash_bytes(&self.records.text[start..]);
-        let known = self.records.names.iter().rev().take_while(|name| name.record == record);
-        if len == 0 || known.into_iter().any(|name| name.hash == hash) {
-            self.records.text.truncate(start);
-            return;
+    /// The hash of a value of the result.
+    fn hash(&self, node: u32) -> u64 {
+        fold::hash_of(&self.result.value(node))
+    }
+
+    /// Whether the call asked for a value.
+    fn is_wanted(&self, hash: u64) -> bool {
+        self.wanted.iter().any(|(_, wanted)| *wanted == hash)
+    }
+
+    /// Names a record by one of its fields.
+    fn field_name(&mut self, record: u32, child: u32) {
+        self.name(record, self.result.node(child).key, self.hash(child), child, Written::Value);
+    }
+
+    fn name(&mut self, record: u32, key: KeyId, hash: u64, node: u32, written: Written) {
+        let mut known = self.records.names.iter().rev().take_while(|name| name.record == record);
+        if hash != fold::WORDLESS && !known.any(|name| name.hash == hash) {
+            self.records.names.push(Name { hash, record, key, written, node });
         }
-        let (start, len) = (start as u32, len as u32);
-        self.records.names.push(Name { hash, record, key, start, len, node });
     }
 
     /// Takes their identity from elements of one list that share it: it is not their own.
-    fn disown(&mut self, result: &Document) {
+    fn disown(&mut self) {
         let mut seen: Vec<(u32, u64, u64, u32)> = Vec::new();
-        for (index, record) in self.records.all.iter().enumerate().skip(1) {
-            let parent = result.node(record.node).parent;
-            if result.node(parent).kind != Kind::Array {
+        // The first name of each record but the call's own.
+        let mut last = 0;
+        for name in &self.records.names {
+            if name.record == last {
                 continue;
             }
-            if let Some(name) = self.records.names_of(index as u32).next() {
-                seen.push((parent, name.hash, record.day, index as u32));
+            last = name.record;
+            let record = &self.records.all[last as usize];
+            let parent = self.result.node(record.node).parent;
+            if self.result.node(parent).kind == Kind::Array {
+                seen.push((parent, name.hash, record.day, last));
             }
         }
         seen.sort_unstable();
@@ -430,16 +521,21 @@ impl Finder<'_> {
 
 /// Whether a text looks like an identifier: one word with a digit that is neither amount, day nor time.
 fn is_identifier(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'#' | b':' | b'/' | b'.');
-    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
-    let letters = bytes.iter().any(u8::is_ascii_alphabetic);
-    let day = digits >= 6 && bytes.iter().filter(|b| matches!(b, b'-' | b'/' | b':' | b'.')).count() >= 2;
-    (3..=48).contains(&bytes.len())
-        && digits > 0
-        && bytes.iter().all(plain)
-        && (letters && !day || digits >= 5 && digits == bytes.len())
-        && !bytes.ends_with(b"%")
+    if !(3..=48).contains(&text.len()) {
+        return false;
+    }
+    let (mut digits, mut marks, mut letters) = (0, 0, false);
+    for byte in text.bytes() {
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            b'a'..=b'z' | b'A'..=b'Z' => letters = true,
+            b'-' | b'/' | b':' | b'.' => marks += 1,
+            b'_' | b'#' => {}
+            _ => return false,
+        }
+    }
+    let moment = digits >= 6 && marks >= 2;
+    digits > 0 && (letters && !moment || digits >= 5 && digits == text.len())
 }
 
 /// The key that says what kind of thing stands at a node: its own, or its list's.
@@ -460,14 +556,14 @@ fn container(result: &Document, index: u32) -> KeyId {
 
 /// Whether everything in a map is an object.
 fn all_objects(result: &Document, map: u32) -> bool {
-    result.children(map).take(64).all(|child| result.node(child).kind == Kind::Object)
+    result.children(map).take(FIELDS).all(|child| result.node(child).kind == Kind::Object)
 }
 
 /// Whether the objects of a map begin with the same key, and there are several.
 fn alike(result: &Document, map: u32) -> bool {
     let mut firsts = result
         .children(map)
-        .take(64)
+        .take(FIELDS)
         .map(|child| result.children(child).next().map(|first| result.node(first).key));
     let Some(Some(first)) = firsts.next() else { return false };
     let mut more = false;

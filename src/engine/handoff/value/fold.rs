@@ -99,12 +99,19 @@ impl Words {
 
     /// Adds another text's words behind those that are there.
     pub fn add(&mut self, text: &str) {
+        self.text.reserve(text.len());
         if text.is_ascii() {
             self.split(text.bytes().map(char::from));
         } else {
             let plain: String = plain_chars(text).collect();
             self.split(plain.chars());
         }
+    }
+
+    /// Takes all words away and keeps their room.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.spans.clear();
     }
 
     fn split(&mut self, chars: impl Iterator<Item = char>) {
@@ -183,7 +190,7 @@ pub fn same_word(a: &str, b: &str) -> bool {
 /// An English plural's singular, by its ending.
 pub fn singular(word: &str) -> Cow<'_, str> {
     let stem = |n: usize| &word[..word.len() - n];
-    if !word.is_ascii() || word.len() < 4 {
+    if !word.ends_with('s') || !word.is_ascii() || word.len() < 4 {
         return Cow::Borrowed(word);
     }
     if word.ends_with("ies") {
@@ -192,10 +199,10 @@ pub fn singular(word: &str) -> Cow<'_, str> {
     if ["sses", "xes", "ches", "shes", "zes"].iter().any(|end| word.ends_with(end)) {
         return Cow::Borrowed(stem(2));
     }
-    if word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us") && !word.ends_with("is") {
-        return Cow::Borrowed(stem(1));
+    if ["ss", "us", "is"].iter().any(|end| word.ends_with(end)) {
+        return Cow::Borrowed(word);
     }
-    Cow::Borrowed(word)
+    Cow::Borrowed(stem(1))
 }
 
 /// What each byte of an ASCII text is as part of a word: in lower case; 0 where it is part of none.
@@ -211,59 +218,82 @@ const IN_WORDS: [u8; 256] = {
     table
 };
 
-/// A text's words run together, as [`Words::text`] has them, added to `out`.
-pub fn run_together(text: &str, out: &mut Vec<u8>) {
-    if !text.is_ascii() {
-        out.extend_from_slice(Words::of(text).text.as_bytes());
-        return;
-    }
-    // Names are short: they are built on the stack.
-    let mut buffer = [0u8; 2 * PART];
-    let (mut digit, mut apart) = (false, false);
-    for part in text.as_bytes().chunks(PART) {
-        let mut len = 0;
-        for byte in part {
-            let folded = IN_WORDS[usize::from(*byte)];
-            let is_digit = folded.is_ascii_digit();
-            if is_digit && apart && digit {
-                buffer[len % (2 * PART)] = b'-';
-                len += 1;
-            }
-            // Written in any case, and kept if it is part of a word: no branch that the text decides.
-            buffer[len % (2 * PART)] = folded;
-            len += usize::from(folded != 0);
-            digit = is_digit || (digit && folded == 0);
-            apart = folded == 0;
-        }
-        out.extend_from_slice(&buffer[..len]);
-    }
-}
-
-const PART: usize = 64;
-
-/// The hash of a text's words run together.
+/// The hash of a text's words run together: `hash(&Words::of(text).text)`, without writing the words down.
 pub fn hash_of(text: &str) -> u64 {
-    let mut words = Vec::with_capacity(text.len());
-    run_together(text, &mut words);
-    hash_bytes(&words)
+    if !text.is_ascii() {
+        return hash(&Words::of(text).text);
+    }
+    let mut folding = Folding::default();
+    // The last byte of a word that was a digit, with nothing but separators since.
+    let (mut digit, mut apart) = (false, false);
+    for byte in text.bytes() {
+        let folded = IN_WORDS[usize::from(byte)];
+        if folded == 0 {
+            apart = digit;
+            continue;
+        }
+        digit = folded <= b'9';
+        if apart {
+            apart = false;
+            if digit {
+                folding.push(b'-');
+            }
+        }
+        folding.push(folded);
+    }
+    folding.finish()
 }
+
+/// The hash of a text that comes byte by byte.
+struct Folding {
+    state: u64,
+    /// The bytes that are not in `state` yet, the first one lowest, and how many bits they take.
+    block: u64,
+    bits: u32,
+}
+
+impl Default for Folding {
+    fn default() -> Self {
+        Folding { state: SEED, block: 0, bits: 0 }
+    }
+}
+
+impl Folding {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.block |= u64::from(byte) << self.bits;
+        self.bits += 8;
+        if self.bits == u64::BITS {
+            self.state = mix(self.state ^ self.block);
+            (self.block, self.bits) = (0, 0);
+        }
+    }
+
+    fn finish(self) -> u64 {
+        mix(self.state ^ self.block ^ u64::from(self.bits / 8) << 56)
+    }
+}
+
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The hash of a text without words.
+pub const WORDLESS: u64 = mix(SEED);
 
 /// A 64-bit hash of a folded text; equal hashes are always followed by a comparison of the texts.
 pub fn hash(text: &str) -> u64 {
-    hash_bytes(text.as_bytes())
+    seeded(SEED, text)
 }
 
-/// The same of a text's bytes.
-pub fn hash_bytes(text: &[u8]) -> u64 {
-    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut state = SEED ^ text.len() as u64;
-    let (chunks, rest) = text.as_chunks::<8>();
+/// The same from another start.
+pub fn seeded(seed: u64, text: &str) -> u64 {
+    let mut state = seed;
+    let (chunks, rest) = text.as_bytes().as_chunks::<8>();
     for chunk in chunks {
         state = mix(state ^ u64::from_le_bytes(*chunk));
     }
-    let mut last = [0u8; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(state ^ u64::from_le_bytes(last))
+    // At most seven bytes are left: the eighth says how many.
+    let last = rest.iter().rev().fold(0, |last, byte| last << 8 | u64::from(*byte));
+    mix(state ^ last ^ (rest.len() as u64) << 56)
 }
 
 /// Two hashes as one.
@@ -271,8 +301,8 @@ pub fn combine(a: u64, b: u64) -> u64 {
     mix(a.rotate_left(29) ^ b)
 }
 
-fn mix(value: u64) -> u64 {
-    let wide = u128::from(value ^ 0x2d35_8dcc_aa6c_78a5) * 0x9e37_79b9_7f4a_7c15_u128;
+const fn mix(value: u64) -> u64 {
+    let wide = (value ^ 0x2d35_8dcc_aa6c_78a5) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
     (wide as u64) ^ ((wide >> 64) as u64)
 }
 
@@ -301,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn words_run_together_alike_in_both_ways() {
+    fn words_have_one_hash_in_both_ways() {
         for text in [
             "order_W12.items",
             "2024-05-26",
@@ -313,11 +343,14 @@ mod tests {
             "",
             "zu 1 2",
             "camelCase9 9",
+            "just8let",
+            "just 8 letters and more",
         ] {
-            let mut out = b"7".to_vec();
-            run_together(text, &mut out);
-            assert_eq!(&out[1..], Words::of(text).text.as_bytes(), "{text}");
+            assert_eq!(hash_of(text), hash(&Words::of(text).text), "{text}");
         }
+        assert_ne!(hash("a"), hash("a\0"));
+        assert_ne!(hash(""), hash("\0"));
+        assert_eq!(hash_of(" -- "), WORDLESS);
     }
 
     #[test]

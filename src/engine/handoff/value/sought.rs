@@ -197,7 +197,7 @@ impl<'v> Sought<'v> {
             return (said == truth).then_some(Match::Rewritten);
         }
         let said = Words::of(&self.forms.line);
-        let key = &keys[document.node(node).key].words;
+        let key = keys[document.node(node).key].words();
         if key.is_empty() {
             return None;
         }
@@ -239,9 +239,10 @@ impl<'v> Sought<'v> {
             let mut said = tree.children(top).peekable();
             return said.peek().is_some()
                 && said.all(|child| {
-                    let key = &tree_keys[tree.node(child).key].words.text;
-                    let own =
-                        document.children(node).find(|own| keys[document.node(*own).key].words.text == *key);
+                    let key = &tree_keys[tree.node(child).key].words().text;
+                    let own = document
+                        .children(node)
+                        .find(|own| keys[document.node(*own).key].words().text == *key);
                     let value = tree.value(child);
                     own.is_some_and(|own| {
                         document.is_leaf(own)

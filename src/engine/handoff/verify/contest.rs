@@ -37,12 +37,12 @@ pub(super) fn against<'e>(fact: &Standing<'_>, evidence: &'e Evidence) -> Option
     let names = names(fact, evidence);
     (from..turns.len()).rev().take(TURNS).filter(|index| turns[*index].customer).find_map(|index| {
         let turn = &turns[index];
-        if !has_cue(&turn.words) {
+        if !has_cue(turn.words()) {
             return None;
         }
         let before = turns[..index].iter().rev().find(|turn| !turn.customer && turn.place > fact.place);
         let value_said = before.is_some_and(|before| !occurrences(&before.text, &sought).is_empty());
-        let record_said = value_said || before.is_some_and(|before| bears(&before.words, &names));
+        let record_said = value_said || before.is_some_and(|before| bears(before.words(), &names));
         let contradicts = split_sentences(&turn.text).take(SENTENCES).any(|sentence| {
             let words = Words::of(sentence);
             if is_wish(&words)
@@ -272,12 +272,12 @@ fn stem(word: &str) -> &str {
 fn names(fact: &Standing<'_>, evidence: &Evidence) -> Vec<String> {
     let Some(place) = fact.result else { return Vec::new() };
     let seen = evidence.seen(place.call);
-    let record = seen.result.node(place.node).record;
+    let record = seen.records.of(place.node);
     seen.records
         .chain(record)
         .take(2)
         .flat_map(|record| seen.records.names_of(record))
-        .map(|name| seen.records.name_text(name).to_owned())
+        .map(|name| seen.folded(name, &evidence.keys))
         .filter(|name| name.len() > 1)
         .collect()
 }

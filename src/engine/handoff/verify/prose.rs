@@ -80,7 +80,7 @@ fn bare_key(question: &Question, evidence: &Evidence, call: u32) -> bool {
     let arguments = &evidence.seen(call).arguments;
     let named = question.words.window(question.named.clone());
     let is_argument = (1..arguments.nodes.len().min(64) as u32)
-        .any(|node| evidence.keys[arguments.node(node).key].words.text == named);
+        .any(|node| evidence.keys[arguments.node(node).key].words().text == named);
     if is_argument {
         return false;
     }

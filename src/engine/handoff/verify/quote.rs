@@ -62,7 +62,7 @@ pub(super) fn has_quote(turn: &Turn, quote: &str) -> bool {
         if words.is_empty() {
             continue;
         }
-        match find_words(&turn.words, &words, rest) {
+        match find_words(turn.words(), &words, rest) {
             Some(end) => rest = end,
             None => return false,
         }

@@ -114,7 +114,7 @@ impl Resolver<'_> {
         for node in 1..arguments.nodes.len().min(256) as u32 {
             let at = arguments.node(node);
             if at.key != KeyId::NONE {
-                for word in self.evidence.keys[at.key].words.iter() {
+                for word in self.evidence.keys[at.key].words().iter() {
                     found |= self.question.mark_word(word);
                 }
             }
@@ -199,7 +199,7 @@ impl Resolver<'_> {
     fn overlap(&self, key: KeyId) -> (Marks, bool) {
         let mut found = 0;
         let mut whole = true;
-        for word in self.evidence.keys[key].words.iter() {
+        for word in self.evidence.keys[key].words().iter() {
             let marks = same_meaning(word)
                 .iter()
                 .fold(self.question.mark_word(word), |marks, other| marks | self.question.mark_word(other));
@@ -244,7 +244,7 @@ impl Resolver<'_> {
         while node != 0 {
             let at = result.node(node);
             if node != candidate.node && at.key != KeyId::NONE {
-                for word in self.evidence.keys[at.key].words.iter() {
+                for word in self.evidence.keys[at.key].words().iter() {
                     strong |= question.mark_word(word);
                 }
             }
@@ -255,7 +255,7 @@ impl Resolver<'_> {
                     loose |= self.field_marks(node);
                 }
                 inside |= named.contains(&node);
-                let own = &self.seen.records.all[at.record as usize];
+                let own = &self.seen.records.all[self.seen.records.of(node) as usize];
                 crossed += u32::from(own.node == node && own.how != How::Nowhere && !inside);
             }
             let element = at.key == KeyId::NONE && result.node(at.parent).kind == Kind::Array;
@@ -288,17 +288,19 @@ impl Resolver<'_> {
 
     /// The records around a node, the innermost first, each with the words that say its kind.
     fn chain(&self, node: u32) -> Vec<Member> {
-        let record = self.seen.result.node(node).record;
         self.seen
             .records
-            .chain(record)
+            .chain(self.seen.records.of(node))
             .map(|record| {
                 let mut kinds = 0;
                 for name in self.seen.records.names_of(record) {
                     let key = &self.evidence.keys[name.key];
-                    let words =
-                        if key.stem > 0 && key.class != Class::Plain { key.stem } else { key.words.len() };
-                    for word in key.words.iter().take(words) {
+                    let words = if key.stem() > 0 && key.class != Class::Plain {
+                        key.stem()
+                    } else {
+                        key.words().len()
+                    };
+                    for word in key.words().iter().take(words) {
                         kinds |= self.question.mark_word(word);
                     }
                 }
@@ -306,7 +308,7 @@ impl Resolver<'_> {
                 for _ in 0..3 {
                     let node = self.seen.result.node(at);
                     if node.key != KeyId::NONE {
-                        for word in self.evidence.keys[node.key].words.iter() {
+                        for word in self.evidence.keys[node.key].words().iter() {
                             kinds |= self.question.mark_word(word);
                         }
                         break;
@@ -326,7 +328,8 @@ impl Resolver<'_> {
         let question = self.question;
         let mut found = 0;
         for name in self.seen.records.names_of(member.record) {
-            for window in question.windows_of(self.seen.records.name_text(name)) {
+            let text = self.seen.folded(name, &self.evidence.keys);
+            for window in question.windows_of(&text) {
                 let before = question.before(window.start);
                 let others =
                     chain.iter().any(|other| other.record != member.record && other.kinds & before != 0);
@@ -403,7 +406,7 @@ impl Resolver<'_> {
         let key = &self.evidence.keys[at.key];
         let mut kinds = 0;
         if key.class != Class::Plain {
-            for word in key.words.iter() {
+            for word in key.words().iter() {
                 kinds |= self.question.mark_word(word);
             }
         }

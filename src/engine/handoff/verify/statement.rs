@@ -91,7 +91,7 @@ fn apart(details: &[String], places: &[Found], evidence: &Evidence) -> Option<Fo
     places.iter().zip(&hashes).filter(|(_, hash)| !named.contains(hash)).map(|(found, _)| *found).find(
         |found| {
             let seen = evidence.seen(found.place.call);
-            let record = seen.result.node(found.place.node).record;
+            let record = seen.records.of(found.place.node);
             let bears =
                 |name: u64| seen.records.chain(record).any(|record| seen.records.has_name(record, name));
             // Only where the result itself tells of the named records can a value be another record's.
@@ -134,7 +134,7 @@ fn search(details: &[String], evidence: &Evidence, calls: &[u32]) -> Vec<Option<
                     // The value of a record that the statement names is the one that is meant.
                     let near = seen
                         .records
-                        .chain(at.record)
+                        .chain(seen.records.of(node))
                         .any(|record| named.iter().any(|name| seen.records.has_name(record, *name)));
                     close[index] = near || named.is_empty();
                     if found[index].is_none() || near {

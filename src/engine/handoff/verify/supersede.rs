@@ -25,12 +25,13 @@ pub(crate) fn later(evidence: &Evidence, call: u32, node: u32) -> Option<Place> 
 /// The newest later value for the same record and key.
 pub(crate) fn newest(evidence: &Evidence, place: Place) -> Option<Place> {
     let seen = evidence.seen(place.call);
-    let record = seen.records.known(seen.result.node(place.node).record);
+    let record = seen.record_of(place.node);
     let steps = steps(evidence, seen, record, place.node)?;
     let names: Vec<_> = seen.records.names_of(record).collect();
     if names.is_empty() {
         return repeated(evidence, place, &steps);
     }
+    let named = seen.folded(names[0], &evidence.keys);
     for posting in evidence.records_named(names[0].hash).take(LATER_RECORDS) {
         if posting.call <= place.call {
             break;
@@ -39,7 +40,7 @@ pub(crate) fn newest(evidence: &Evidence, place: Place) -> Option<Place> {
         if steps.is_empty() && other.name() != seen.name() {
             continue;
         }
-        let same = seen.records.name_text(names[0]) == name_text(other, posting.record, names[0].hash);
+        let same = named == folded(evidence, other, posting.record, names[0].hash);
         if !same || !alike(evidence, (seen, record), (other, posting.record)) {
             continue;
         }
@@ -66,11 +67,10 @@ fn repeated(evidence: &Evidence, place: Place, steps: &[Step]) -> Option<Place> 
     })
 }
 
-fn name_text(seen: &CallSeen, record: u32, hash: u64) -> &str {
-    seen.records
-        .names_of(record)
-        .find(|name| name.hash == hash)
-        .map_or("", |name| seen.records.name_text(name))
+/// The name with this hash of a record, folded.
+fn folded(evidence: &Evidence, seen: &CallSeen, record: u32, hash: u64) -> String {
+    let name = seen.records.names_of(record).find(|name| name.hash == hash);
+    name.map(|name| seen.folded(name, &evidence.keys)).unwrap_or_default()
 }
 
 /// One step from a record's object down to a value.

@@ -75,8 +75,8 @@ impl Reader<'_> {
     fn header(&mut self, head: Option<Span>, row: Span) -> Option<(u8, Vec<KeyId>)> {
         let head = head?;
         let mark = [b'|', b'\t', b';', b','].into_iter().find(|mark| {
-            let count = cells(&self.text, head, *mark).len();
-            (2..=COLUMNS).contains(&count) && cells(&self.text, row, *mark).len() == count
+            let count = count_cells(&self.text, head, *mark);
+            (2..=COLUMNS).contains(&count) && count_cells(&self.text, row, *mark) == count
         })?;
         let names = cells(&self.text, head, mark);
         let is_key = |(from, to): &Span| {
@@ -222,9 +222,10 @@ fn key_and_value(text: &str, line: Span) -> Option<(bool, Span, Span)> {
     let dash = content.starts_with("- ") || content.starts_with("* ");
     let from = if dash { line.0 + 2 } else { line.0 };
     let body = &text[from..line.1];
-    let colon = body.find(": ").or_else(|| body.ends_with(':').then(|| body.len() - 1))?;
-    let key = trimmed_of(text, (from, from + colon), &['*', '`', '"', '\'', ' ']);
-    let value = trimmed_of(text, (from + colon + 1, line.1), &['*', '`', ' ']);
+    let mut colons = memchr::memchr_iter(b':', body.as_bytes());
+    let colon = colons.find(|at| body.as_bytes().get(at + 1).is_none_or(|behind| *behind == b' '))?;
+    let key = trimmed_of(text, (from, from + colon), b"*`\"' ");
+    let value = trimmed_of(text, (from + colon + 1, line.1), b"*` ");
     let name = &text[key.0..key.1];
     let good = !name.is_empty()
         && name.len() <= KEY_BYTES
@@ -238,34 +239,51 @@ fn key_and_value(text: &str, line: Span) -> Option<(bool, Span, Span)> {
 
 /// The cells of a line between marks; the outer marks of `| a | b |` hold no cells.
 fn cells(text: &str, line: Span, mark: u8) -> Vec<Span> {
-    let bytes = &text.as_bytes()[line.0..line.1];
-    let mut from = line.0 + usize::from(mark == b'|' && bytes.first() == Some(&mark));
-    let to = line.1 - usize::from(mark == b'|' && bytes.len() > 1 && bytes.last() == Some(&mark));
+    let (mut from, to) = inside(text, line, mark);
     let mut cells = Vec::new();
-    let mut at = from;
-    let mut quoted = false;
-    while at < to && cells.len() <= COLUMNS {
-        let byte = text.as_bytes()[at];
-        quoted ^= byte == b'"';
-        if byte == mark && !quoted {
-            cells.push(trimmed(text, (from, at)));
-            from = at + 1;
-        }
-        at += 1;
+    for at in marks(text, (from, to), mark).take(COLUMNS + 1) {
+        cells.push(trimmed(text, (from, at)));
+        from = at + 1;
     }
     cells.push(trimmed(text, (from, to.max(from))));
     cells
 }
 
-fn trimmed(text: &str, span: Span) -> Span {
-    trimmed_of(text, span, &[' ', '\n', '\r', '\t'])
+/// How many cells a line has, up to a few more than a table may have.
+fn count_cells(text: &str, line: Span, mark: u8) -> usize {
+    marks(text, inside(text, line, mark), mark).take(COLUMNS + 1).count() + 1
 }
 
-fn trimmed_of(text: &str, (from, to): Span, chars: &[char]) -> Span {
-    let part = &text[from..to];
-    let from = from + (part.len() - part.trim_start_matches(chars).len());
-    let part = &text[from..to];
-    (from, from + part.trim_end_matches(chars).len())
+/// A line without the outer marks of `| a | b |`.
+fn inside(text: &str, line: Span, mark: u8) -> Span {
+    let bytes = &text.as_bytes()[line.0..line.1];
+    let from = line.0 + usize::from(mark == b'|' && bytes.first() == Some(&mark));
+    let to = line.1 - usize::from(mark == b'|' && bytes.len() > 1 && bytes.last() == Some(&mark));
+    (from, to)
+}
+
+/// Where the marks stand that are not inside quotes.
+fn marks(text: &str, (from, to): Span, mark: u8) -> impl Iterator<Item = usize> {
+    let bytes = text.as_bytes().get(from..to).unwrap_or(&[]);
+    let mut quoted = false;
+    memchr::memchr2_iter(mark, b'"', bytes).filter_map(move |at| {
+        let is_mark = bytes[at] == mark;
+        quoted ^= !is_mark;
+        (is_mark && !quoted).then_some(from + at)
+    })
+}
+
+fn trimmed(text: &str, span: Span) -> Span {
+    trimmed_of(text, span, b" \n\r\t")
+}
+
+/// A span without these bytes, which are ASCII, at its ends.
+fn trimmed_of(text: &str, (from, to): Span, bytes: &[u8]) -> Span {
+    let kept = |byte: &u8| !bytes.contains(byte);
+    let part = &text.as_bytes()[from..to];
+    let start = part.iter().position(kept).unwrap_or(part.len());
+    let end = part.iter().rposition(kept).map_or(start, |last| last + 1);
+    (from + start, from + end)
 }
 
 /// Whether a line only rules off a table's head.

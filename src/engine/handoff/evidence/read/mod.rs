@@ -40,6 +40,7 @@ pub(crate) fn read(text: &str, keys: &mut Keys, limits: Limits) -> Document {
         nodes: Vec::with_capacity(text.len() / 14 + 4),
         frames: Vec::with_capacity(8),
         keys,
+        last: KeyId::NONE,
         limits,
     };
     reader.whole();
@@ -73,6 +74,14 @@ enum Shape {
     RegionPairs,
 }
 
+impl Shape {
+    /// Whether this byte closes it.
+    #[inline]
+    fn ends_at(self, byte: u8) -> bool {
+        matches!(self, Shape::Pairs(close) | Shape::Values(close) if close == byte)
+    }
+}
+
 struct Reader<'k> {
     text: String,
     nodes: Vec<Node>,
@@ -82,6 +91,8 @@ struct Reader<'k> {
     own: usize,
     bounded: bool,
     keys: &'k mut Keys,
+    /// The key that was read last.
+    last: KeyId,
     limits: Limits,
 }
 
@@ -162,24 +173,23 @@ impl Reader<'_> {
         let mut depth = self.frames.len();
         loop {
             let byte = bytes[self.pos];
-            let mut holds = false;
-            match shape {
-                Shape::Pairs(close) | Shape::Values(close) if byte == close => {
-                    self.pos += 1;
-                    self.close();
+            if shape.ends_at(byte) {
+                self.pos += 1;
+                self.close();
+            } else {
+                let key = match shape {
+                    Shape::Pairs(_) | Shape::RegionPairs => self.key(text, bytes)?,
+                    Shape::Region if !matches!(byte, b'{' | b'[') && !prints_object(&bytes[self.pos..]) => {
+                        return Err(Broken);
+                    }
+                    Shape::Values(_) | Shape::Region => KeyId::NONE,
+                };
+                if self.value(text, bytes, key, shape == Shape::RegionPairs)? {
+                    return Ok(true);
                 }
-                Shape::Pairs(_) | Shape::RegionPairs => {
-                    let key = self.key(text, bytes)?;
-                    holds = self.value(text, bytes, key, shape == Shape::RegionPairs)?;
-                }
-                Shape::Values(_) => holds = self.value(text, bytes, KeyId::NONE, false)?,
-                Shape::Region if matches!(byte, b'{' | b'[') || prints_object(&bytes[self.pos..]) => {
-                    holds = self.value(text, bytes, KeyId::NONE, false)?;
-                }
-                Shape::Region => return Err(Broken),
             }
-            if holds || self.nodes.len() >= self.limits.nodes {
-                return Ok(holds);
+            if self.nodes.len() >= self.limits.nodes {
+                return Ok(false);
             }
             if self.frames.len() != depth {
                 match self.frames.last() {
@@ -202,23 +212,11 @@ impl Reader<'_> {
     /// Reads a key and what stands between it and its value.
     #[inline]
     fn key(&mut self, text: &str, bytes: &[u8]) -> Result<KeyId, Broken> {
-        let at = self.pos;
-        let (key, mut at) = if let quote @ (b'"' | b'\'') = bytes[at] {
-            let (end, escaped) = closing(bytes, at + 1, quote)?;
-            let key = if escaped {
-                self.keys.intern(&unescape(&text[at + 1..end]))
-            } else {
-                self.keys.intern(&text[at + 1..end])
-            };
-            (key, end + 1)
-        } else {
-            let rest = &bytes[at..bytes.len().min(at + 80)];
-            let len = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
-            if len == 0 || !text.is_char_boundary(at + len) {
-                return Err(Broken);
-            }
-            (self.keys.intern(&text[at..at + len]), at + len)
+        let (key, mut at) = match self.foreseen(bytes) {
+            Some(found) => found,
+            None => self.named(text, bytes)?,
         };
+        self.last = key;
         if bytes.get(at) != Some(&b':') {
             at = behind_space(bytes, at);
         }
@@ -234,52 +232,93 @@ impl Reader<'_> {
         if at >= bytes.len() { Err(Broken) } else { Ok(key) }
     }
 
+    /// The key that comes here if it is the one that came behind the last key the last time.
+    #[inline]
+    fn foreseen(&self, bytes: &[u8]) -> Option<(KeyId, usize)> {
+        let key = self.keys.behind(self.last);
+        let quoted = bytes.get(self.pos..)?.strip_prefix(b"\"")?;
+        let rest = quoted.strip_prefix(self.keys[key].text.as_bytes())?;
+        (rest.first() == Some(&b'"')).then(|| (key, bytes.len() - rest.len() + 1))
+    }
+
+    /// Reads a key, and where it ends.
+    fn named(&mut self, text: &str, bytes: &[u8]) -> Result<(KeyId, usize), Broken> {
+        let at = self.pos;
+        if let quote @ (b'"' | b'\'') = bytes[at] {
+            let (end, escaped) = closing(bytes, at + 1, quote)?;
+            if escaped {
+                return Ok((self.keys.intern(&unescape(&text[at + 1..end])), end + 1));
+            }
+            let key = self.keys.intern(&text[at + 1..end]);
+            // What has neither escapes nor this quote in it is the same key wherever its bytes stand.
+            if quote == b'"' {
+                self.keys.follow(self.last, key);
+            }
+            return Ok((key, end + 1));
+        }
+        let rest = &bytes[at..bytes.len().min(at + 80)];
+        let len = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
+        if len == 0 || !text.is_char_boundary(at + len) {
+            return Err(Broken);
+        }
+        Ok((self.keys.intern(&text[at..at + len]), at + len))
+    }
+
     /// Reads a value, or opens it, and gives whether it is a text that may hold values. `spaced` says that an
     /// unquoted value ends at a space.
     #[inline]
     fn value(&mut self, text: &str, bytes: &[u8], key: KeyId, spaced: bool) -> Result<bool, Broken> {
-        let at = self.pos;
-        match bytes[at] {
+        match bytes[self.pos] {
+            quote @ (b'"' | b'\'') => return self.quoted(bytes, key, quote),
             b'{' => self.open(bytes, key, Kind::Object, Shape::Pairs(b'}')),
             b'[' => self.open(bytes, key, Kind::Array, Shape::Values(b']')),
             b'(' => self.open(bytes, key, Kind::Array, Shape::Values(b')')),
-            quote @ (b'"' | b'\'') => {
-                let from = at + 1;
-                let (end, escaped) = match closing(bytes, from, quote) {
-                    Ok((end, escaped)) => {
-                        self.pos = end + 1;
-                        (end, escaped)
-                    }
-                    // Cut off: the rest is the value, as far as it goes.
-                    Err(Broken) if bytes.len() - from > CUT_OFF => {
-                        self.pos = bytes.len();
-                        (bytes.len(), memchr::memchr(b'\\', &bytes[from..]).is_some())
-                    }
-                    Err(Broken) => return Err(Broken),
-                };
-                self.push(key, self.parent(), Kind::Text, (from, end), escaped);
-                let deep = self.frames.len() >= self.limits.depth;
-                return Ok(may_hold_values(&bytes[from..end], escaped) && !deep);
-            }
             b'}' | b']' | b')' | b':' | b'=' => return Err(Broken),
-            _ => {
-                let len = bare(&bytes[at..], spaced);
-                self.pos = at + len;
-                if bytes.get(at + len) == Some(&b'(') && len > 0 {
-                    // A printed object: `Name(key=value, ...)`.
-                    self.open(bytes, key, Kind::Object, Shape::Pairs(b')'));
-                    return Ok(false);
-                }
-                let word = text[at..at + len].trim_end();
-                if word.is_empty() {
-                    return Err(Broken);
-                }
-                let kind = literal(word).unwrap_or(Kind::Text);
-                let span = (at, at + word.len());
-                self.push(key, self.parent(), kind, span, false);
-            }
+            _ => self.unquoted(text, bytes, key, spaced)?,
         }
         Ok(false)
+    }
+
+    /// Reads a quoted text, and gives whether it may hold values.
+    #[inline]
+    fn quoted(&mut self, bytes: &[u8], key: KeyId, quote: u8) -> Result<bool, Broken> {
+        let from = self.pos + 1;
+        let (end, escaped) = match closing(bytes, from, quote) {
+            Ok((end, escaped)) => {
+                self.pos = end + 1;
+                (end, escaped)
+            }
+            // Cut off: the rest is the value, as far as it goes.
+            Err(Broken) if bytes.len() - from > CUT_OFF => {
+                self.pos = bytes.len();
+                (bytes.len(), memchr::memchr(b'\\', &bytes[from..]).is_some())
+            }
+            Err(Broken) => return Err(Broken),
+        };
+        self.push(key, self.parent(), Kind::Text, (from, end), escaped);
+        let raw = &bytes[from..end];
+        // Most values are short, and begin with a letter or a digit.
+        let plain = raw.len() < SHORT && raw.first().is_none_or(u8::is_ascii_alphanumeric);
+        Ok(!plain && may_hold_values(raw, escaped) && self.frames.len() < self.limits.depth)
+    }
+
+    /// Reads a value without quotes, or opens a printed object.
+    fn unquoted(&mut self, text: &str, bytes: &[u8], key: KeyId, spaced: bool) -> Result<(), Broken> {
+        let at = self.pos;
+        let end = at + bare(&bytes[at..], spaced);
+        self.pos = end;
+        if bytes.get(end) == Some(&b'(') && end > at {
+            // A printed object: `Name(key=value, ...)`.
+            self.open(bytes, key, Kind::Object, Shape::Pairs(b')'));
+            return Ok(());
+        }
+        let word = text[at..end].trim_end();
+        if word.is_empty() {
+            return Err(Broken);
+        }
+        let kind = literal(word).unwrap_or(Kind::Text);
+        self.push(key, self.parent(), kind, (at, at + word.len()), false);
+        Ok(())
     }
 
     /// Opens an object or a list; beyond the depth limit it is stepped over.
@@ -428,13 +467,12 @@ impl Reader<'_> {
         let index = self.nodes.len() as u32;
         self.nodes.push(Node {
             key,
+            kind,
+            escaped,
             parent,
             end: index + 1,
             start: span.0 as u32,
             len: (span.1 - span.0) as u32,
-            record: 0,
-            kind,
-            escaped,
         });
         index
     }
@@ -453,6 +491,8 @@ fn is_region(shape: Shape) -> bool {
     matches!(shape, Shape::Region | Shape::RegionPairs)
 }
 
+/// Shorter texts hold values only if they begin like it.
+const SHORT: usize = 24;
 /// A quoted text that does not end is taken as cut off if it is at least this long.
 const CUT_OFF: usize = 512;
 
@@ -488,13 +528,20 @@ fn prints_object(rest: &[u8]) -> bool {
 
 /// The length of the unquoted value that begins here.
 fn bare(rest: &[u8], spaced: bool) -> usize {
-    rest.iter()
-        .position(|b| {
-            matches!(b, b',' | b'}' | b']' | b')' | b'(' | b'{' | b'[' | b'\n' | b'"' | b'\'')
-                || (spaced && *b == b' ')
-        })
-        .unwrap_or(rest.len())
+    let ends = |byte: &u8| ENDS_BARE[usize::from(*byte)] || (spaced && *byte == b' ');
+    rest.iter().position(ends).unwrap_or(rest.len())
 }
+
+/// The bytes that end an unquoted value.
+const ENDS_BARE: [bool; 256] = {
+    let (mut table, ends) = ([false; 256], b",}])({[\n\"'");
+    let mut index = 0;
+    while index < ends.len() {
+        table[ends[index] as usize] = true;
+        index += 1;
+    }
+    table
+};
 
 /// Where the quote or a backslash stands first. Most texts are short, so that eight bytes at a time
 /// in a register beat a search in wide strides, which is taken up behind the first few.
@@ -523,8 +570,7 @@ fn is_word(byte: u8) -> bool {
 /// Whether a text value is worth reading as values: it begins like an object, a list, or
 /// printed pairs, or has lines.
 fn may_hold_values(raw: &[u8], escaped: bool) -> bool {
-    // What most values are.
-    if raw.len() < 2 || (raw.len() < 24 && raw[0].is_ascii_alphanumeric()) {
+    if raw.len() < 2 {
         return false;
     }
     let mut rest = raw;
@@ -534,7 +580,7 @@ fn may_hold_values(raw: &[u8], escaped: bool) -> bool {
     match rest.first() {
         Some(b'{' | b'[' | b'"') => return rest.len() > 1,
         None => return false,
-        Some(_) if raw.len() < 24 => return false,
+        Some(_) if raw.len() < SHORT => return false,
         Some(_) => {}
     }
     let word = rest.iter().take_while(|b| is_word(**b)).count();
