@@ -36,6 +36,15 @@ fn main() {
     {
         measure(results, facts, items);
     }
+    println!("\n{:<28} {:>9} {:>12}", "kind of result", "KB", "us per KB");
+    for (name, run) in kinds() {
+        let kilobytes = bytes(&run) as f64 / 1024.0;
+        let time = fastest(|| {
+            black_box(index(&run));
+        });
+        println!("{name:<28} {kilobytes:>9.0} {:>12.2}", time * 1e6 / kilobytes);
+    }
+    println!();
     for (name, text) in adversarial() {
         let start = Instant::now();
         let call =
@@ -154,6 +163,76 @@ fn claim(key: &str, value: &str, evidence: &str) -> Claim {
         evidence: Some(evidence.to_owned()),
         ..Claim::default()
     }
+}
+
+/// Results as tools print them, some hundred KB of each kind.
+fn kinds() -> Vec<(&'static str, Vec<Call>)> {
+    let of = |results: usize, print: fn(usize) -> String| -> Vec<Call> {
+        (0..results).map(|n| (format!("call_{n}"), format!(r##"{{"loan_id":"#L{n}"}}"##), print(n))).collect()
+    };
+    vec![
+        ("JSON records", run(300, 8)),
+        ("JSON records, one each", run(1500, 1)),
+        ("nested JSON", of(300, nested)),
+        ("lists of texts and numbers", of(300, lists)),
+        (
+            "JSON inside text",
+            of(300, |n| serde_json::json!([{ "type": "text", "text": nested(n) }]).to_string()),
+        ),
+        ("printed objects", of(300, printed)),
+        ("sentences", of(300, sentences)),
+        ("key: value lines", of(300, lines)),
+        ("tables", of(300, table)),
+    ]
+}
+
+fn joined(range: std::ops::Range<usize>, part: impl Fn(usize) -> String, between: &str) -> String {
+    range.map(part).collect::<Vec<_>>().join(between)
+}
+
+fn nested(n: usize) -> String {
+    let shelf = |at: usize| {
+        format!(
+            r#""{n}{at:04}": {{"shelf_id": "S-{at}", "room": {{"floor": {at}, "open": true, "note": null}}, "copies": {{"held": {}, "lent": {at}}}}}"#,
+            n % 17
+        )
+    };
+    format!(r#"{{"branch": {{"name": "Kell", "shelves": {{{}}}}}}}"#, joined(0..10, shelf, ", "))
+}
+
+fn lists(n: usize) -> String {
+    let texts = joined(0..40, |at| format!(r#""title {at} of {n}""#), ", ");
+    let numbers = joined(0..80, |at| format!("{}.{at}", at * n), ", ");
+    format!(r#"{{"titles": [{texts}], "prices": [{numbers}]}}"#)
+}
+
+fn printed(n: usize) -> String {
+    let loan = |at: usize| {
+        format!("Loan(loan_id='L{n}-{at}', title='The Long Winter', copies={at}, due=None, open=True)")
+    };
+    format!("[{}]", joined(0..12, loan, ", "))
+}
+
+fn sentences(n: usize) -> String {
+    let sentence = |at: usize| {
+        format!(
+            "The loan L{n}-{at} is due on 3 May, and the reader, who has {at} others, was told so by letter."
+        )
+    };
+    joined(0..12, sentence, " ")
+}
+
+fn lines(n: usize) -> String {
+    joined(
+        0..12,
+        |at| format!("Loan: L{n}-{at}\nTitle: The Long Winter\nDue date: 2031-02-{at:02}\nOpen: yes\n"),
+        "\n",
+    )
+}
+
+fn table(n: usize) -> String {
+    let row = |at: usize| format!("| L{n}-{at} | The Long Winter | 2031-02-{at:02} | {at}.50 |");
+    format!("| loan id | title | due date | price |\n|---|---|---|---|\n{}", joined(0..20, row, "\n"))
 }
 
 fn adversarial() -> Vec<(&'static str, String)> {

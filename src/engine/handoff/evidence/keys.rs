@@ -42,16 +42,14 @@ pub(crate) struct Key {
     pub(crate) outcome: bool,
     /// The key before it whose text has the same hash.
     before: KeyId,
+    /// How many of the words say what is named: `order_id` has one, `id` none.
+    stem: u32,
+    /// The hash of the last word of what is named, in singular: `order` of `order_id`.
+    stem_hash: Option<u64>,
+    /// The same of the last word: `order` of `past_orders`.
+    last_hash: Option<u64>,
     /// Made when first asked for: a run has many keys that no fact is about.
-    meaning: OnceLock<Meaning>,
-}
-
-/// The words of a key.
-#[derive(Debug)]
-struct Meaning {
-    words: Words,
-    /// The hash of each word's singular.
-    hashes: Box<[u64]>,
+    words: OnceLock<Words>,
 }
 
 impl Key {
@@ -59,31 +57,33 @@ impl Key {
     fn new(text: &str, before: KeyId, words: &mut Words) -> Key {
         words.clear();
         words.add(text);
-        let outcome = OUTCOMES.contains(&words.text.as_str());
-        Key { text: text.into(), class: classify(words), outcome, before, meaning: OnceLock::new() }
+        let stem = words.len().saturating_sub(1);
+        let hash = |place: Option<usize>| place.map(|place| word_hash(words.word(place)));
+        Key {
+            text: text.into(),
+            class: classify(words),
+            outcome: OUTCOMES.contains(&words.text.as_str()),
+            before,
+            stem: stem as u32,
+            stem_hash: hash(stem.checked_sub(1)),
+            last_hash: hash(words.len().checked_sub(1)),
+            words: OnceLock::new(),
+        }
     }
 
-    fn meaning(&self) -> &Meaning {
-        self.meaning.get_or_init(|| {
-            let words = Words::of(&self.text);
-            let hashes = words.iter().map(word_hash).collect();
-            Meaning { words, hashes }
-        })
-    }
-
+    /// The key's words.
     pub(crate) fn words(&self) -> &Words {
-        &self.meaning().words
+        self.words.get_or_init(|| Words::of(&self.text))
     }
 
     /// How many of the words say what is named: `order_id` has one, `id` none.
     pub(crate) fn stem(&self) -> usize {
-        self.words().len().saturating_sub(1)
+        self.stem as usize
     }
 
     /// Whether what is named, `order` of `order_id`, is what another key ends with: `past_orders`.
     pub(crate) fn is_of(&self, other: &Key) -> bool {
-        let last = other.meaning().hashes.last().copied().unwrap_or(0);
-        self.stem_hash().is_some_and(|stem| stem == last)
+        self.stem_hash.is_some() && self.stem_hash == other.last_hash
     }
 
     /// Whether one of the words says where, when or in which terms a value holds.
@@ -94,12 +94,6 @@ impl Key {
     /// Whether its value names a record.
     pub(crate) fn names(&self) -> bool {
         matches!(self.class, Class::Id | Class::Number)
-    }
-
-    /// The hash of the last word of what is named.
-    fn stem_hash(&self) -> Option<u64> {
-        let last = self.stem().checked_sub(1)?;
-        self.meaning().hashes.get(last).copied()
     }
 }
 
@@ -172,12 +166,12 @@ impl Tool {
 
     /// Whether one of its words is what a key names.
     pub(crate) fn names_stem(&self, key: &Key) -> bool {
-        key.stem_hash().is_some_and(|stem| self.hashes.contains(&stem))
+        key.stem_hash.is_some_and(|stem| self.hashes.contains(&stem))
     }
 
     /// Whether it has a word with a key in common.
     pub(crate) fn shares_word(&self, key: &Key) -> bool {
-        key.meaning().hashes.iter().any(|word| self.hashes.contains(word))
+        key.words().iter().any(|word| self.hashes.contains(&word_hash(word)))
     }
 }
 
@@ -217,6 +211,8 @@ pub(crate) struct Keys {
 
 /// An index has at most this many keys; values under further ones are values without a key.
 const KEYS: usize = 50_000;
+/// Room for so many is made at once.
+const FEW: usize = 48;
 
 impl Default for Keys {
     fn default() -> Self {
@@ -228,11 +224,16 @@ impl Keys {
     /// No keys yet. With a seed that those who write results do not know, keys cannot be made to collide.
     pub(crate) fn seeded(seed: Mixed) -> Keys {
         let mut words = Words::default();
+        let mut entries = Vec::with_capacity(FEW);
+        let (mut classes, mut next) = (Vec::with_capacity(FEW), Vec::with_capacity(FEW));
+        entries.push(Key::new("", KeyId::NONE, &mut words));
+        classes.push(Class::Plain);
+        next.push(KeyId::NONE);
         Keys {
-            entries: vec![Key::new("", KeyId::NONE, &mut words)],
-            classes: vec![Class::Plain],
-            next: vec![KeyId::NONE],
-            by_text: HashMap::with_hasher(seed),
+            entries,
+            classes,
+            next,
+            by_text: HashMap::with_capacity_and_hasher(FEW, seed),
             by_words: OnceLock::new(),
             words,
         }

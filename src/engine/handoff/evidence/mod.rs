@@ -151,6 +151,9 @@ pub(crate) struct Posting {
     before: Option<u32>,
 }
 
+/// Room for so many names is made at once.
+const FEW: usize = 64;
+
 /// The index.
 #[derive(Debug, Default)]
 pub struct Evidence {
@@ -164,6 +167,8 @@ pub struct Evidence {
     pub(crate) keys: Keys,
     postings: Vec<Posting>,
     by_name: HashMap<u64, u32, Mixed>,
+    reading: read::Room,
+    finding: records::Room,
 }
 
 impl Evidence {
@@ -176,6 +181,8 @@ impl Evidence {
 
     /// Adds what has happened since.
     pub fn extend<'a>(&mut self, run: impl IntoIterator<Item = Happening<'a>>) {
+        let run = run.into_iter();
+        self.calls.reserve(run.size_hint().0);
         for happening in run {
             match happening {
                 Happening::Call { id, name, arguments, result, as_of } => {
@@ -318,14 +325,17 @@ impl Evidence {
         let index = self.calls.len() as u32;
         if index == 0 {
             let seed = Mixed::seeded(id);
-            (self.by_name, self.by_id) = (HashMap::with_hasher(seed), HashMap::with_hasher(seed));
+            self.by_name = HashMap::with_capacity_and_hasher(FEW, seed);
+            self.by_id = HashMap::with_capacity_and_hasher(self.calls.capacity(), seed);
+            self.postings.reserve(FEW);
             self.keys = Keys::seeded(seed);
         }
         let tool = self.tool(name);
         let argument_limits = Limits { nodes: 2_000, ..Limits::DEFAULT };
-        let arguments = read(arguments, &mut self.keys, argument_limits);
-        let document = read(result.unwrap_or(""), &mut self.keys, Limits::DEFAULT);
-        let records = records::identify(&document, &arguments, &tool, &self.keys);
+        let room = &mut self.reading;
+        let arguments = read::read_in(room, arguments, &mut self.keys, argument_limits);
+        let document = read::read_in(room, result.unwrap_or(""), &mut self.keys, Limits::DEFAULT);
+        let records = records::identify(&document, &arguments, &tool, &self.keys, &mut self.finding);
         let ended = ended(&document, result, &self.keys);
         for name in records.own_names() {
             let posting = self.postings.len() as u32;

@@ -164,17 +164,16 @@ impl Records {
 }
 
 /// Finds the records of `result`.
-pub(crate) fn identify(result: &Document, arguments: &Document, tool: &Tool, keys: &Keys) -> Records {
-    let mut finder = Finder {
-        core: core(result, keys),
-        records: Records::default(),
-        wanted: wanted(arguments, keys),
-        map: (0, false),
-        result,
-        arguments,
-        tool,
-        keys,
-    };
+pub(crate) fn identify(
+    result: &Document,
+    arguments: &Document,
+    tool: &Tool,
+    keys: &Keys,
+    room: &mut Room,
+) -> Records {
+    room.clear();
+    let mut finder =
+        Finder { core: core(result, keys), map: (0, false), room, result, arguments, tool, keys };
     finder.call();
     let mut around = 0;
     for (index, node) in result.nodes.iter().enumerate().skip(1) {
@@ -182,15 +181,58 @@ pub(crate) fn identify(result: &Document, arguments: &Document, tool: &Tool, key
             continue;
         }
         let index = index as u32;
-        while finder.records.all[around as usize].end <= index {
-            around = finder.records.all[around as usize].parent;
+        while finder.room.all[around as usize].end <= index {
+            around = finder.room.all[around as usize].parent;
         }
         if let Some(record) = finder.object(index, around) {
             around = record;
         }
     }
     finder.disown();
-    finder.records
+    Records {
+        all: room.all.clone(),
+        names: room.names.clone(),
+        slices: room.slices.clone(),
+        by_hash: OnceLock::new(),
+    }
+}
+
+/// Where the records of a result are gathered, one result after the other.
+#[derive(Debug)]
+pub(crate) struct Room {
+    all: Vec<Record>,
+    names: Vec<Name>,
+    slices: Vec<Slice>,
+    /// The scalar arguments: node, hash of the folded value.
+    wanted: Vec<(u32, u64)>,
+    /// Those of them that name what the call is about: how well, and which.
+    naming: Vec<(u32, usize)>,
+    /// The elements of lists with their names: list, hash, day, record.
+    elements: Vec<(u32, u64, u64, u32)>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room {
+            all: Vec::with_capacity(32),
+            names: Vec::with_capacity(64),
+            slices: Vec::new(),
+            wanted: Vec::with_capacity(8),
+            naming: Vec::with_capacity(8),
+            elements: Vec::with_capacity(32),
+        }
+    }
+}
+
+impl Room {
+    fn clear(&mut self) {
+        self.all.clear();
+        self.names.clear();
+        self.slices.clear();
+        self.wanted.clear();
+        self.naming.clear();
+        self.elements.clear();
+    }
 }
 
 /// The node that holds the result proper, inside what tools and protocols wrap around it.
@@ -229,23 +271,12 @@ fn is_tree(kind: Kind) -> bool {
     matches!(kind, Kind::Object | Kind::Array)
 }
 
-/// A longer argument names nothing.
-const ARGUMENT_BYTES: u32 = 1_000;
-
-/// The folded scalar arguments.
-fn wanted(arguments: &Document, keys: &Keys) -> Vec<(u32, u64)> {
-    let top = core(arguments, keys);
-    arguments
-        .children(top)
-        .filter(|child| matches!(arguments.node(*child).kind, Kind::Text | Kind::Number))
-        .take(32)
-        .filter(|child| arguments.node(*child).len <= ARGUMENT_BYTES)
-        .map(|child| (child, fold::hash_of(&arguments.value(child))))
-        .collect()
-}
-
 /// An identity is at most this long; longer texts are prose.
 const NAME_BYTES: u32 = 96;
+/// A longer argument names nothing.
+const ARGUMENT_BYTES: u32 = 1_000;
+/// At most this many arguments are looked at.
+const ARGUMENTS: usize = 32;
 /// At most this many fields of an object are looked at.
 const FIELDS: usize = 64;
 /// A name has at most this many parts.
@@ -258,9 +289,7 @@ fn may_name(node: &Node) -> bool {
 
 struct Finder<'f> {
     core: u32,
-    records: Records,
-    /// The scalar arguments: node, hash of the folded value.
-    wanted: Vec<(u32, u64)>,
+    room: &'f mut Room,
     /// The object that was last asked whether all in it are objects, and whether they are.
     map: (u32, bool),
     result: &'f Document,
@@ -290,26 +319,32 @@ impl Finder<'_> {
     /// Record 0: what the call was about.
     fn call(&mut self) {
         let end = self.result.nodes.len() as u32;
-        self.records.all.push(Record { node: 0, end, parent: 0, how: How::Call, day: 0 });
-        let whole = self.result.whole();
-        let mut named: Vec<(u32, u32)> = Vec::new();
-        for (node, hash) in &self.wanted {
-            let key = self.arguments.node(*node).key;
-            let score = self.argument_score(*node);
+        self.room.all.push(Record { node: 0, end, parent: 0, how: How::Call, day: 0 });
+        let (arguments, whole) = (self.arguments, self.result.whole());
+        let scalars = arguments
+            .children(core(arguments, self.keys))
+            .filter(|child| matches!(arguments.node(*child).kind, Kind::Text | Kind::Number))
+            .take(ARGUMENTS)
+            .filter(|child| arguments.node(*child).len <= ARGUMENT_BYTES);
+        for (place, node) in scalars.enumerate() {
+            let key = arguments.node(node).key;
+            let hash = fold::hash_of(&arguments.value(node));
+            self.room.wanted.push((node, hash));
+            let score = self.argument_score(node);
             if score > 0 {
-                named.push((score, *node));
+                self.room.naming.push((score, place));
             }
             if (score > 0 || self.keys[key].says_place())
-                && memchr::memmem::find(whole.as_bytes(), self.arguments.raw(*node).as_bytes()).is_none()
+                && memchr::memmem::find(whole.as_bytes(), arguments.raw(node).as_bytes()).is_none()
             {
-                self.records.slices.push(Slice { key, hash: *hash });
+                self.room.slices.push(Slice { key, hash });
             }
         }
         // The argument that names what the tool is for comes first.
-        named.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-        for (_, node) in named {
-            let hash = self.wanted.iter().find(|(wanted, _)| *wanted == node).map_or(0, |(_, hash)| *hash);
-            self.name(0, self.arguments.node(node).key, hash, node, Written::Value);
+        self.room.naming.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        for at in 0..self.room.naming.len() {
+            let (node, hash) = self.room.wanted[self.room.naming[at].1];
+            self.name(0, arguments.node(node).key, hash, node, Written::Value);
         }
     }
 
@@ -340,13 +375,13 @@ impl Finder<'_> {
                 return None;
             }
         }
-        let record = self.records.all.len() as u32;
+        let record = self.room.all.len() as u32;
         let how = if fields.best.is_some() || map_key { How::Own } else { How::Name };
         let class = |child: u32| self.keys.class(result.node(child).key);
         let series = !map_key && fields.best.is_none_or(|(child, _)| class(child) == Class::Number);
         let day = fields.day.filter(|_| series).map_or(0, |child| self.hash(child));
         let end = result.node(index).end;
-        self.records.all.push(Record { node: index, end, parent: around, how, day });
+        self.room.all.push(Record { node: index, end, parent: around, how, day });
         if let Some((child, _)) = fields.best {
             self.field_name(record, child);
         }
@@ -477,7 +512,7 @@ impl Finder<'_> {
 
     /// Whether the call asked for a value.
     fn is_wanted(&self, hash: u64) -> bool {
-        self.wanted.iter().any(|(_, wanted)| *wanted == hash)
+        self.room.wanted.iter().any(|(_, wanted)| *wanted == hash)
     }
 
     /// Names a record by one of its fields.
@@ -486,33 +521,33 @@ impl Finder<'_> {
     }
 
     fn name(&mut self, record: u32, key: KeyId, hash: u64, node: u32, written: Written) {
-        let mut known = self.records.names.iter().rev().take_while(|name| name.record == record);
+        let mut known = self.room.names.iter().rev().take_while(|name| name.record == record);
         if hash != fold::WORDLESS && !known.any(|name| name.hash == hash) {
-            self.records.names.push(Name { hash, record, key, written, node });
+            self.room.names.push(Name { hash, record, key, written, node });
         }
     }
 
     /// Takes their identity from elements of one list that share it: it is not their own.
     fn disown(&mut self) {
-        let mut seen: Vec<(u32, u64, u64, u32)> = Vec::new();
+        let Room { all, names, elements, .. } = &mut *self.room;
         // The first name of each record but the call's own.
         let mut last = 0;
-        for name in &self.records.names {
+        for name in names.iter() {
             if name.record == last {
                 continue;
             }
             last = name.record;
-            let record = &self.records.all[last as usize];
+            let record = &all[last as usize];
             let parent = self.result.node(record.node).parent;
             if self.result.node(parent).kind == Kind::Array {
-                seen.push((parent, name.hash, record.day, last));
+                elements.push((parent, name.hash, record.day, last));
             }
         }
-        seen.sort_unstable();
-        for pair in seen.windows(2) {
+        elements.sort_unstable();
+        for pair in elements.windows(2) {
             if (pair[0].0, pair[0].1, pair[0].2) == (pair[1].0, pair[1].1, pair[1].2) {
                 for (_, _, _, index) in pair {
-                    self.records.all[*index as usize].how = How::Nowhere;
+                    all[*index as usize].how = How::Nowhere;
                 }
             }
         }

@@ -101,10 +101,39 @@ impl Words {
     pub fn add(&mut self, text: &str) {
         self.text.reserve(text.len());
         if text.is_ascii() {
-            self.split(text.bytes().map(char::from));
+            self.split_ascii(text.as_bytes());
         } else {
             let plain: String = plain_chars(text).collect();
             self.split(plain.chars());
+        }
+    }
+
+    /// What [`Words::split`] does, for a text of ASCII.
+    fn split_ascii(&mut self, text: &[u8]) {
+        let mut start: Option<u32> = None;
+        let mut was_lower = false;
+        for &byte in text {
+            let folded = IN_WORDS[usize::from(byte)];
+            if let Some(from) = start
+                && (folded == 0 || (was_lower && byte.is_ascii_uppercase()))
+            {
+                self.spans.push(from..self.text.len() as u32);
+                start = None;
+            }
+            was_lower = byte.is_ascii_lowercase();
+            if folded == 0 {
+                continue;
+            }
+            if start.is_none() {
+                if folded.is_ascii_digit() && self.text.as_bytes().last().is_some_and(u8::is_ascii_digit) {
+                    self.text.push('-');
+                }
+                start = Some(self.text.len() as u32);
+            }
+            self.text.push(char::from(folded));
+        }
+        if let Some(from) = start {
+            self.spans.push(from..self.text.len() as u32);
         }
     }
 
@@ -223,8 +252,16 @@ pub fn hash_of(text: &str) -> u64 {
     if !text.is_ascii() {
         return hash(&Words::of(text).text);
     }
-    let mut folding = Folding::default();
-    // The last byte of a word that was a digit, with nothing but separators since.
+    let (mut state, mut block, mut filled) = (SEED, 0, 0);
+    let mut push = |byte: u8| {
+        block = block << 8 | u64::from(byte);
+        filled += 1;
+        if filled == 8 {
+            state = mix(state ^ block);
+            (block, filled) = (0, 0);
+        }
+    };
+    // Whether the last byte of a word was a digit, and whether a separator has come since.
     let (mut digit, mut apart) = (false, false);
     for byte in text.bytes() {
         let folded = IN_WORDS[usize::from(byte)];
@@ -233,45 +270,13 @@ pub fn hash_of(text: &str) -> u64 {
             continue;
         }
         digit = folded <= b'9';
-        if apart {
-            apart = false;
-            if digit {
-                folding.push(b'-');
-            }
+        if apart && digit {
+            push(b'-');
         }
-        folding.push(folded);
+        apart = false;
+        push(folded);
     }
-    folding.finish()
-}
-
-/// The hash of a text that comes byte by byte.
-struct Folding {
-    state: u64,
-    /// The bytes that are not in `state` yet, the first one lowest, and how many bits they take.
-    block: u64,
-    bits: u32,
-}
-
-impl Default for Folding {
-    fn default() -> Self {
-        Folding { state: SEED, block: 0, bits: 0 }
-    }
-}
-
-impl Folding {
-    #[inline]
-    fn push(&mut self, byte: u8) {
-        self.block |= u64::from(byte) << self.bits;
-        self.bits += 8;
-        if self.bits == u64::BITS {
-            self.state = mix(self.state ^ self.block);
-            (self.block, self.bits) = (0, 0);
-        }
-    }
-
-    fn finish(self) -> u64 {
-        mix(self.state ^ self.block ^ u64::from(self.bits / 8) << 56)
-    }
+    mix(state ^ block ^ filled << 56)
 }
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -289,10 +294,10 @@ pub fn seeded(seed: u64, text: &str) -> u64 {
     let mut state = seed;
     let (chunks, rest) = text.as_bytes().as_chunks::<8>();
     for chunk in chunks {
-        state = mix(state ^ u64::from_le_bytes(*chunk));
+        state = mix(state ^ u64::from_be_bytes(*chunk));
     }
     // At most seven bytes are left: the eighth says how many.
-    let last = rest.iter().rev().fold(0, |last, byte| last << 8 | u64::from(*byte));
+    let last = rest.iter().fold(0, |last, byte| last << 8 | u64::from(*byte));
     mix(state ^ last ^ (rest.len() as u64) << 56)
 }
 
@@ -309,6 +314,15 @@ const fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ascii_is_split_like_any_other_text() {
+        for text in ["order_W12.items", "dueDateOf7", "1-2 3", "aB C9d  9", "", "__", "HTTPServer2.0"] {
+            let mut words = Words::default();
+            words.split(text.chars());
+            assert_eq!(Words::of(text), words, "{text}");
+        }
+    }
 
     fn check(text: &str, expected: &[&str]) {
         assert_eq!(Words::of(text).iter().collect::<Vec<_>>(), expected, "{text}");

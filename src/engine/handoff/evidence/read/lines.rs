@@ -30,6 +30,7 @@ impl Reader<'_> {
         let mut groups = Groups { node, open: None, keys: Vec::new(), container: KeyId::NONE };
         let mut header: Option<(u8, Vec<KeyId>)> = None;
         let mut previous: Option<Span> = None;
+        let mut spans: Vec<Span> = Vec::new();
         let mut at = start;
         while at < end && self.nodes.len() < self.limits.nodes {
             let len =
@@ -41,12 +42,11 @@ impl Reader<'_> {
                 continue;
             }
             if let Some((mark, columns)) = &header {
-                let cells = cells(&self.text, line, *mark);
-                if cells.len() == columns.len() {
+                cells(&self.text, line, *mark, &mut spans);
+                if spans.len() == columns.len() {
                     if !is_rule(&self.text[line.0..line.1]) {
-                        let columns = columns.clone();
                         groups.close(self);
-                        self.row(node, &columns, &cells);
+                        self.row(node, columns, &spans);
                     }
                     continue;
                 }
@@ -56,13 +56,13 @@ impl Reader<'_> {
                 groups.close(self);
                 let first_is_data = !is_rule(&self.text[line.0..line.1]);
                 if first_is_data {
-                    let cells = cells(&self.text, line, found.0);
-                    self.row(node, &found.1, &cells);
+                    cells(&self.text, line, found.0, &mut spans);
+                    self.row(node, &found.1, &spans);
                 }
                 header = Some(found);
                 continue;
             }
-            previous = Some(line);
+            previous = may_head(&self.text[line.0..line.1]).then_some(line);
             groups.line(self, line);
         }
         self.bounded |= at < end;
@@ -78,14 +78,14 @@ impl Reader<'_> {
             let count = count_cells(&self.text, head, *mark);
             (2..=COLUMNS).contains(&count) && count_cells(&self.text, row, *mark) == count
         })?;
-        let names = cells(&self.text, head, mark);
+        let mut names = Vec::new();
+        cells(&self.text, head, mark, &mut names);
         let is_key = |(from, to): &Span| {
             let name = &self.text[*from..*to];
             !name.is_empty()
                 && name.len() <= KEY_BYTES
                 && name.starts_with(|c: char| c.is_alphabetic() || c == '#')
                 && name.split_whitespace().count() <= 4
-                && !name.contains(['.', ':', '"'])
         };
         if !names.iter().all(is_key) {
             return None;
@@ -224,29 +224,49 @@ fn key_and_value(text: &str, line: Span) -> Option<(bool, Span, Span)> {
     let body = &text[from..line.1];
     let mut colons = memchr::memchr_iter(b':', body.as_bytes());
     let colon = colons.find(|at| body.as_bytes().get(at + 1).is_none_or(|behind| *behind == b' '))?;
-    let key = trimmed_of(text, (from, from + colon), b"*`\"' ");
-    let value = trimmed_of(text, (from + colon + 1, line.1), b"*` ");
+    let key = trimmed_of(text, (from, from + colon), |b| matches!(b, b'*' | b'`' | b'"' | b'\'' | b' '));
+    let value = trimmed_of(text, (from + colon + 1, line.1), |b| matches!(b, b'*' | b'`' | b' '));
     let name = &text[key.0..key.1];
-    let good = !name.is_empty()
-        && name.len() <= KEY_BYTES
-        && name.split_whitespace().count() <= 4
-        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '/' | '#'))
+    let good = is_key(name)
         && value.1 - value.0 <= 400
         // A printed object is read as one, not as a text.
         && !text[value.0..value.1].starts_with(['{', '[']);
     good.then_some((dash, key, value))
 }
 
+/// Whether a text before a colon is a key: a few words and no sentence.
+fn is_key(name: &str) -> bool {
+    let (mut words, mut apart) = (0, true);
+    for c in name.chars().take(KEY_BYTES + 1) {
+        if c == ' ' {
+            apart = true;
+            continue;
+        }
+        if !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '#')) {
+            return false;
+        }
+        words += usize::from(apart);
+        apart = false;
+    }
+    name.len() <= KEY_BYTES && (1..=4).contains(&words)
+}
+
+/// Whether a line may be the head of a table: it has marks, and nothing that is in no column's name.
+fn may_head(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    memchr::memchr3(b':', b'.', b'"', bytes).is_none()
+        && (memchr::memchr3(b'|', b'\t', b';', bytes).is_some() || memchr::memchr(b',', bytes).is_some())
+}
+
 /// The cells of a line between marks; the outer marks of `| a | b |` hold no cells.
-fn cells(text: &str, line: Span, mark: u8) -> Vec<Span> {
+fn cells(text: &str, line: Span, mark: u8, cells: &mut Vec<Span>) {
     let (mut from, to) = inside(text, line, mark);
-    let mut cells = Vec::new();
+    cells.clear();
     for at in marks(text, (from, to), mark).take(COLUMNS + 1) {
         cells.push(trimmed(text, (from, at)));
         from = at + 1;
     }
     cells.push(trimmed(text, (from, to.max(from))));
-    cells
 }
 
 /// How many cells a line has, up to a few more than a table may have.
@@ -274,12 +294,12 @@ fn marks(text: &str, (from, to): Span, mark: u8) -> impl Iterator<Item = usize> 
 }
 
 fn trimmed(text: &str, span: Span) -> Span {
-    trimmed_of(text, span, b" \n\r\t")
+    trimmed_of(text, span, |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))
 }
 
-/// A span without these bytes, which are ASCII, at its ends.
-fn trimmed_of(text: &str, (from, to): Span, bytes: &[u8]) -> Span {
-    let kept = |byte: &u8| !bytes.contains(byte);
+/// A span without the bytes, all of them ASCII, that are cut at its ends.
+fn trimmed_of(text: &str, (from, to): Span, cut: impl Fn(u8) -> bool) -> Span {
+    let kept = |byte: &u8| !cut(*byte);
     let part = &text.as_bytes()[from..to];
     let start = part.iter().position(kept).unwrap_or(part.len());
     let end = part.iter().rposition(kept).map_or(start, |last| last + 1);

@@ -28,6 +28,24 @@ impl Limits {
 
 /// Reads `text`.
 pub(crate) fn read(text: &str, keys: &mut Keys, limits: Limits) -> Document {
+    read_in(&mut Room::default(), text, keys, limits)
+}
+
+/// Room to read in, one text after the other.
+#[derive(Debug)]
+pub(crate) struct Room {
+    frames: Vec<Frame>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room { frames: Vec::with_capacity(8) }
+    }
+}
+
+/// Reads `text` in room that was used before.
+pub(crate) fn read_in(room: &mut Room, text: &str, keys: &mut Keys, limits: Limits) -> Document {
+    room.frames.clear();
     let cut = floor_boundary(text, limits.bytes);
     let mut owned = String::with_capacity(cut);
     owned.push_str(&text[..cut]);
@@ -38,7 +56,7 @@ pub(crate) fn read(text: &str, keys: &mut Keys, limits: Limits) -> Document {
         own: owned.len(),
         text: owned,
         nodes: Vec::with_capacity(text.len() / 14 + 4),
-        frames: Vec::with_capacity(8),
+        frames: &mut room.frames,
         keys,
         last: KeyId::NONE,
         limits,
@@ -55,6 +73,7 @@ fn floor_boundary(text: &str, limit: usize) -> usize {
 }
 
 /// An object, list or region that is being read.
+#[derive(Debug)]
 struct Frame {
     node: u32,
     shape: Shape,
@@ -62,7 +81,7 @@ struct Frame {
     resume: (usize, usize),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// `key: value` or `key=value` up to this byte.
     Pairs(u8),
@@ -85,7 +104,7 @@ impl Shape {
 struct Reader<'k> {
     text: String,
     nodes: Vec<Node>,
-    frames: Vec<Frame>,
+    frames: &'k mut Vec<Frame>,
     pos: usize,
     end: usize,
     own: usize,
