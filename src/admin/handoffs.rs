@@ -9,8 +9,10 @@ use crate::engine::custody::run::{Boundary, Fit, Run, Transfer};
 use crate::engine::event::Finding;
 use crate::engine::handoff::detect::Spelled;
 use crate::engine::handoff::verify::Fact;
+use crate::engine::lists::Lists;
 use crate::engine::record::{LeftOut, Tokens};
 use crate::engine::report::{Report, Wanted};
+use crate::engine::signal::Signal;
 use crate::engine::time::Timestamp;
 use crate::telemetry::passages::Passage;
 use crate::telemetry::shown::{self, head};
@@ -23,16 +25,21 @@ impl Admin {
             None => self.runs.recent(query.limit).await.ok(),
         };
         let Some(runs) = runs else { return store_fails() };
-        let mut transfers: Vec<&Transfer> = runs.iter().flat_map(|run: &Run| &run.transfers).collect();
-        transfers.sort_by_key(|transfer| std::cmp::Reverse((transfer.record.at, transfer.record.hop)));
-        transfers.truncate(query.limit);
-        json(&transfers.iter().map(|transfer| Handoff::of(transfer, self.content)).collect::<Vec<_>>())
+        let of_run =
+            |run: &'_ Run| run.transfers.iter().map(|transfer| Seen::of(run, transfer)).collect::<Vec<_>>();
+        let mut seen: Vec<Seen> = runs.iter().flat_map(of_run).collect();
+        seen.sort_by_key(|seen| std::cmp::Reverse((seen.transfer.record.at, seen.transfer.record.hop)));
+        seen.truncate(query.limit);
+        json(&seen.iter().map(|seen| Handoff::of(seen, self.content)).collect::<Vec<_>>())
     }
 
     /// One, with all that is kept of it.
     pub(super) async fn handoff(&self, id: &str) -> Answer {
         match self.transfer(id).await {
-            Ok(Some(transfer)) => json(&Whole::of(&transfer, self.content)),
+            Ok(Some(seen)) => {
+                let lists = self.telemetry.lists.of(id);
+                json(&Whole::of(&seen, lists.as_deref(), self.content))
+            }
             Ok(None) => no_such(),
             Err(answer) => answer,
         }
@@ -41,7 +48,7 @@ impl Admin {
     /// What led to a record, or let a request pass.
     pub(super) async fn explain(&self, id: &str) -> Answer {
         match self.transfer(id).await {
-            Ok(Some(transfer)) => json(&Explanation::of_record(&transfer, self.content)),
+            Ok(Some(seen)) => json(&Explanation::of_record(&seen.transfer, self.content)),
             Ok(None) => match self.telemetry.passages.by_id(id) {
                 Some(passage) => json(&Explanation::of_passage(&passage)),
                 None => no_such(),
@@ -66,25 +73,44 @@ impl Admin {
     /// Removes a run and all that was said in it.
     pub(super) async fn remove(&self, run: &str) -> Answer {
         match self.runs.remove(run).await {
-            Ok(true) => text(StatusCode::OK, PLAIN, "removed\n"),
+            Ok(true) => {
+                self.telemetry.lists.forget(run);
+                text(StatusCode::OK, PLAIN, "removed\n")
+            }
             Ok(false) => no_such(),
             Err(_) => store_fails(),
         }
     }
 
     /// The transfer with this record: its id is the run's and the hop.
-    async fn transfer(&self, id: &str) -> Result<Option<Transfer>, Answer> {
+    pub(super) async fn transfer(&self, id: &str) -> Result<Option<Seen>, Answer> {
         let Some((run, _)) = id.rsplit_once('-') else { return Ok(None) };
         let run = self.runs.by_id(run).await.map_err(|_| store_fails())?;
-        Ok(run.and_then(|run| run.transfers.into_iter().find(|transfer| transfer.record.id == id)))
+        Ok(run.and_then(|run| {
+            let transfer = run.transfers.iter().find(|transfer| transfer.record.id == id)?;
+            Some(Seen::of(&run, transfer))
+        }))
     }
 }
 
-fn store_fails() -> Answer {
+/// A transfer, and what was seen behind it.
+pub(super) struct Seen {
+    pub(super) transfer: Transfer,
+    pub(super) signals: Vec<Signal>,
+}
+
+impl Seen {
+    fn of(run: &Run, transfer: &Transfer) -> Seen {
+        let behind = run.signals.iter().filter(|signal| signal.hop == transfer.record.hop);
+        Seen { transfer: transfer.clone(), signals: behind.cloned().collect() }
+    }
+}
+
+pub(super) fn store_fails() -> Answer {
     text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, "the store fails\n")
 }
 
-fn no_such() -> Answer {
+pub(super) fn no_such() -> Answer {
     text(StatusCode::NOT_FOUND, PLAIN, "there is none with this id\n")
 }
 
@@ -102,7 +128,14 @@ struct Handoff<'t> {
     hop: u32,
     facts: Vec<ShownFact<'t>>,
     findings: Vec<ShownFinding<'t>>,
+    signals: Vec<ShownSignal<'t>>,
     tokens: Tokens,
+}
+
+#[derive(Serialize)]
+struct ShownSignal<'t> {
+    sign: &'static str,
+    about: &'t str,
 }
 
 #[derive(Serialize)]
@@ -131,7 +164,8 @@ struct ShownFinding<'t> {
 }
 
 impl<'t> Handoff<'t> {
-    fn of(transfer: &'t Transfer, content: bool) -> Handoff<'t> {
+    fn of(seen: &'t Seen, content: bool) -> Handoff<'t> {
+        let transfer = &seen.transfer;
         let record = &transfer.record;
         let facts = record.facts.iter().enumerate();
         Handoff {
@@ -148,6 +182,11 @@ impl<'t> Handoff<'t> {
                 .map(|(at, fact)| ShownFact::of(fact, transfer.used.contains(&at), content))
                 .collect(),
             findings: record.findings.iter().map(|finding| ShownFinding::of(finding, content)).collect(),
+            signals: seen
+                .signals
+                .iter()
+                .map(|signal| ShownSignal { sign: signal.sign.name(), about: name(&signal.about, content) })
+                .collect(),
             tokens: record.tokens,
         }
     }
@@ -184,6 +223,8 @@ struct Whole<'t> {
     actions: usize,
     left_out: LeftOut,
     brief_bytes: Option<usize>,
+    /// The receiver's list before and after, line by line, as long as this process remembers it.
+    messages: Option<&'t Lists>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content<'t>>,
 }
@@ -207,10 +248,11 @@ struct Content<'t> {
 }
 
 impl<'t> Whole<'t> {
-    fn of(transfer: &'t Transfer, content: bool) -> Whole<'t> {
-        let record = &transfer.record;
+    fn of(seen: &'t Seen, messages: Option<&'t Lists>, content: bool) -> Whole<'t> {
+        let record = &seen.transfer.record;
         Whole {
-            handoff: Handoff::of(transfer, content),
+            handoff: Handoff::of(seen, content),
+            messages,
             call: ShownCall { id: head(&record.call.id), name: head(&record.call.name) },
             visited: &record.visited,
             actions: record.actions_taken.len(),
@@ -239,19 +281,16 @@ struct Explanation {
 }
 
 #[derive(Serialize)]
-struct Step {
+pub(super) struct Step {
     /// `detection`, `match`, `check` or `filter`; for a pass also `reason`.
-    step: &'static str,
+    pub(super) step: &'static str,
     /// What was found, a sentence.
-    what: String,
+    pub(super) what: String,
 }
 
 impl Explanation {
     fn of_record(transfer: &Transfer, content: bool) -> Explanation {
-        let mut steps = vec![detection(transfer), matching(transfer)];
-        steps.extend(checks(transfer, content));
-        steps.push(filter(transfer));
-        Explanation { id: transfer.record.id.clone(), kind: "handoff", steps }
+        Explanation { id: transfer.record.id.clone(), kind: "handoff", steps: steps(transfer, content) }
     }
 
     fn of_passage(passage: &Passage) -> Explanation {
@@ -274,6 +313,14 @@ impl Explanation {
         );
         Explanation { id: passage.id.clone(), kind: "pass", steps }
     }
+}
+
+/// What led to a record.
+pub(super) fn steps(transfer: &Transfer, content: bool) -> Vec<Step> {
+    let mut steps = vec![detection(transfer), matching(transfer)];
+    steps.extend(checks(transfer, content));
+    steps.push(filter(transfer));
+    steps
 }
 
 fn detection(transfer: &Transfer) -> Step {
@@ -349,11 +396,11 @@ fn filter(transfer: &Transfer) -> Step {
 }
 
 /// A percent-encoded value of a query.
-fn decoded(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+pub(super) fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 /// A key or a path that a model wrote: without content it is shown only where it reads like one.
-fn name(text: &str, content: bool) -> &str {
+pub(super) fn name(text: &str, content: bool) -> &str {
     if content { head(text) } else { shown::name(text) }
 }

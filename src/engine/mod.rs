@@ -9,6 +9,7 @@ pub mod fit;
 pub mod handoff;
 pub mod hash;
 pub mod learn;
+pub mod lists;
 pub mod odd;
 pub mod policy;
 pub mod profile;

@@ -122,6 +122,19 @@ pub enum Role {
     Other,
 }
 
+impl Role {
+    /// The name on the admin listener.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::Other => "other",
+        }
+    }
+}
+
 /// How an item's content is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -193,6 +206,8 @@ pub struct Plan {
     pub brief_after: Option<usize>,
     /// What becomes of each item; one entry an item, in order.
     pub keep: Vec<Keep>,
+    /// Why an item does not travel as it was, for people; one entry an item, or none at all.
+    pub why: Vec<Option<Why>>,
     /// Items to put back as bytes, each before the item of that index (`items.len()` is the end).
     pub put_back: Vec<(usize, bytes::Bytes)>,
     /// Tools that get other parameters: the index into `View::tools`, and their JSON schema.
@@ -235,4 +250,53 @@ pub enum Keep {
     Shortened(String),
     /// Not at all.
     Drop,
+}
+
+/// Why an item does not travel as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// It is the sender's system text.
+    SenderInstructions,
+    /// It is a trace of a transfer in prose.
+    Trace,
+    /// It is a transfer's call or result.
+    Transfer,
+    /// It is half of a pair whose other half is missing, or reasoning that nothing follows from.
+    Broken,
+    /// It is hidden reasoning that the receiver's model cannot read, or follows from it.
+    Unreadable,
+    /// It is a result that is too long.
+    TooLong,
+    /// It is the sender's word beside its transfer or behind it, and stands in the brief.
+    Parting,
+    /// It is more than the transcript may hold.
+    OverLimit,
+}
+
+impl Why {
+    /// All of them.
+    pub const ALL: &'static [Why] = &[
+        Why::SenderInstructions,
+        Why::Trace,
+        Why::Transfer,
+        Why::Broken,
+        Why::Unreadable,
+        Why::TooLong,
+        Why::Parting,
+        Why::OverLimit,
+    ];
+
+    /// The name on the admin listener.
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::SenderInstructions => "sender_instructions",
+            Why::Trace => "trace_in_prose",
+            Why::Transfer => "transfer",
+            Why::Broken => "broken_pair",
+            Why::Unreadable => "unreadable_reasoning",
+            Why::TooLong => "too_long",
+            Why::Parting => "parting_words",
+            Why::OverLimit => "over_the_limit",
+        }
+    }
 }

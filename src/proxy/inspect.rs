@@ -79,6 +79,10 @@ struct Inner {
     hold: Hold,
     correction_timeout: Duration,
     on_failure: OnFailure,
+    /// Whether people may see what was said.
+    content: bool,
+    /// Milliseconds for which it is kept.
+    retention_ms: u64,
     telemetry: Arc<Telemetry>,
     /// Makes ids of runs unlike those of other processes.
     seed: String,
@@ -122,6 +126,8 @@ impl Inspector {
                 hold: hold(config),
                 correction_timeout: config.correction_timeout,
                 on_failure: config.on_failure,
+                content: config.admin_content,
+                retention_ms: u64::try_from(config.retention.as_millis()).unwrap_or(u64::MAX),
                 telemetry,
                 seed,
                 ids: AtomicU64::new(0),

@@ -4,6 +4,7 @@
 mod closed;
 mod engine;
 mod family;
+pub mod lists;
 pub mod log;
 pub mod metrics;
 pub mod passages;
@@ -18,6 +19,7 @@ pub use closed::Closed;
 pub use reasons::{Failed, Passed};
 
 use closed::closed;
+use lists::TakenUp;
 use metrics::{Call, Metrics, Part, Stage, Status};
 use passages::Passages;
 use trace::{Trace, Tracer};
@@ -78,6 +80,8 @@ pub struct Telemetry {
     pub metrics: Arc<Metrics>,
     /// Requests that passed as they came, lately.
     pub passages: Passages,
+    /// The lists of the last take-ups.
+    pub lists: TakenUp,
     /// Makes spans.
     pub tracer: Tracer,
 }
@@ -95,7 +99,7 @@ impl Telemetry {
     pub(crate) fn new(config: &Config) -> Result<Telemetry, TlsError> {
         let metrics = Arc::default();
         let tracer = Tracer::start(config, &metrics)?;
-        Ok(Telemetry { metrics, passages: Passages::default(), tracer })
+        Ok(Telemetry { metrics, tracer, ..Telemetry::default() })
     }
 
     /// Records that `event` happened.

@@ -13,7 +13,7 @@ use crate::engine::policy::Policy;
 use crate::engine::profile::Models;
 use crate::engine::read::Reading;
 use crate::engine::record::LeftOut;
-use crate::engine::view::{Dialect, Hidden, Keep, Plan, Role};
+use crate::engine::view::{Dialect, Hidden, Keep, Plan, Role, Why};
 
 /// A rebuilt list that still lacks its brief.
 #[derive(Debug)]
@@ -149,10 +149,11 @@ pub fn rebuild(
         },
         &policy.transcript,
     );
-    let mut keep = filtered.keep;
+    let (mut keep, mut why) = (filtered.keep, filtered.why);
     if own.is_some() {
         for &at in &foreign {
             keep[at] = Keep::Drop;
+            why[at] = Some(Why::SenderInstructions);
         }
     }
     findings.extend(filtered.findings);
@@ -169,7 +170,7 @@ pub fn rebuild(
         Lacks::Nothing
     };
     Rebuilt {
-        plan: Plan { brief_after, keep, profile: policy.profile, ..Plan::default() },
+        plan: Plan { brief_after, keep, why, profile: policy.profile, ..Plan::default() },
         ends,
         lacks,
         parting: filtered.parting,

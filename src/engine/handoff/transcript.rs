@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::speaker::Speaker;
 use crate::engine::record::LeftOut;
-use crate::engine::view::{Call, Item, Keep, Role, Seal};
+use crate::engine::view::{Call, Item, Keep, Role, Seal, Why};
 
 use groups::{Groups, Unit};
 
@@ -74,6 +74,8 @@ pub struct List<'a> {
 pub struct Filtered {
     /// What becomes of each item of the whole list, in order.
     pub keep: Vec<Keep>,
+    /// Why an item does not travel as it was, in the same order.
+    pub why: Vec<Option<Why>>,
     /// What the policy left out; the transfer's own traces do not count.
     pub left_out: LeftOut,
     /// What was wrong with the list.
@@ -104,17 +106,24 @@ pub fn unit_end(items: &[Item<'_>], adjacent: bool, at: usize) -> usize {
 pub fn filter(list: &List<'_>, policy: &Policy) -> Filtered {
     let mut filter = Filter::new(list);
     filter.leave_what_never_travels();
+    filter.note(Why::Trace);
     filter.leave_broken_and_transfers();
+    filter.note(Why::Broken);
     filter.leave_unreadable();
+    filter.note(Why::Unreadable);
     filter.shorten_results(policy.result_bytes);
+    filter.note(Why::TooLong);
     filter.release_tail();
+    filter.note(Why::Parting);
     match policy.form {
         Form::Full => {}
         Form::Window => filter.window(policy),
         Form::Dialogue => filter.dialogue(),
         Form::None => filter.only_customer(),
     }
+    filter.note(Why::OverLimit);
     filter.release_tail();
+    filter.note(Why::Parting);
     filter.finish()
 }
 
@@ -129,6 +138,8 @@ struct Filter<'a> {
     boundary: usize,
     groups: Groups,
     keep: Vec<Keep>,
+    /// Why, where that is not whole.
+    why: Vec<Option<Why>>,
     /// Which items leave whatever they are.
     leaving: Vec<bool>,
     /// The transfer calls.
@@ -158,6 +169,7 @@ impl<'a> Filter<'a> {
             boundary,
             groups: Groups::of(list.items, list.adjacent),
             keep: vec![Keep::Whole; list.items.len()],
+            why: vec![None; list.items.len()],
             leaving,
             transfers: list.transfers.iter().copied().collect(),
             customers,
@@ -165,6 +177,18 @@ impl<'a> Filter<'a> {
             findings: Vec::new(),
             tail: Vec::new(),
             open_end: false,
+        }
+    }
+
+    /// Says why of what has changed since this was called last. What belongs together with a transfer's call
+    /// changes because of it.
+    fn note(&mut self, why: Why) {
+        for at in 0..self.boundary {
+            if self.why[at].is_none() && self.keep[at] != Keep::Whole {
+                let calls = &self.groups.units[self.groups.unit_of[at]].calls;
+                let moves = calls.iter().any(|call| self.transfers.contains(&(call.item, call.call)));
+                self.why[at] = Some(if why == Why::Broken && moves { Why::Transfer } else { why });
+            }
         }
     }
 
@@ -468,6 +492,7 @@ impl<'a> Filter<'a> {
         let open_end = self.open_end;
         Filtered {
             keep: self.keep,
+            why: self.why,
             left_out: self.left_out,
             findings: self.findings,
             parting,

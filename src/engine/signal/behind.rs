@@ -25,11 +25,7 @@ pub fn behind(run: &Run, log: &Log, reply: &Reply, speaker: Option<usize>) -> Ve
     let repeated = again.into_iter().flat_map(|(asked, turn)| repeats(&known, asked, turn));
     for slot in re_asked.into_iter().chain(repeated) {
         // Without a key only the customer's own words call it something.
-        signals.push(Signal::new(
-            Sign::ReAsked,
-            hop,
-            slot.key.as_deref().unwrap_or("what the customer said"),
-        ));
+        signals.push(Signal::new(Sign::ReAsked, hop, slot.key.as_deref().unwrap_or("said by customer")));
     }
     if holder.replies == 1 && greets(&reply.text) && log.agent_spoke() {
         signals.push(Signal::new(Sign::GreetedAgain, hop, ""));

@@ -5,6 +5,7 @@ use http::HeaderMap;
 use super::Inner;
 use crate::engine::custody::run::Run;
 use crate::engine::decide::{Action, Decision, Found};
+use crate::engine::lists::Lists;
 use crate::engine::read::Reading;
 use crate::engine::record::State;
 use crate::engine::time::Timestamp;
@@ -75,6 +76,7 @@ impl Inner {
         if let Some(run) = decision.run.as_ref().filter(|_| decision.changed) {
             if let Some(hop) = decision.hop {
                 telemetry.taken_up(run, hop, arm);
+                self.remember_lists(decision, run, hop, reading, at);
             }
             let others =
                 run.transfers.iter().map(|t| &t.record).filter(|record| Some(record.hop) != decision.hop);
@@ -101,6 +103,17 @@ impl Inner {
         passage.findings = decision.findings.iter().map(|finding| finding.code.name()).collect();
         describe(&mut passage, reading, decision.run.as_ref());
         telemetry.passages.remember(passage);
+    }
+}
+
+impl Inner {
+    /// The lists of a record that was taken up, for people to see.
+    fn remember_lists(&self, decision: &Decision, run: &Run, hop: u32, reading: &Reading<'_>, at: Timestamp) {
+        let record = run.transfers.iter().map(|held| &held.record).find(|record| record.hop == hop);
+        if let (Some(record), Action::Rewrite(plan)) = (record, &decision.action) {
+            let lists = Lists::of(&reading.view, plan, self.content);
+            self.telemetry.lists.remember(&record.id, lists, at, self.retention_ms);
+        }
     }
 }
 
