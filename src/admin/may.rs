@@ -16,6 +16,48 @@ pub(super) fn see(head: &request::Parts, peer: SocketAddr, token: Option<&Secret
     }
 }
 
+/// Whether a browser shows the token: as the password of its own prompt. Opens the page alone, which changes
+/// nothing.
+pub(super) fn signs_in(head: &request::Parts, token: &Secret) -> bool {
+    let value = head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
+    let encoded = value.and_then(|value| {
+        let (scheme, rest) = value.split_at_checked(6)?;
+        scheme.eq_ignore_ascii_case(b"basic ").then_some(rest)
+    });
+    let pair = encoded.and_then(decoded);
+    let password = pair.as_deref().and_then(|pair| pair.splitn(2, |byte| *byte == b':').nth(1));
+    password.is_some_and(|password| is_same(password, token.reveal().as_bytes()))
+}
+
+/// Base64 with its padding, as browsers write it. None where it is something else, or too long for a token.
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    const LONGEST: usize = 8 << 10;
+    let text = text.trim_ascii();
+    let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
+    if text.len() > LONGEST || !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    let (mut bits, mut count) = (0u32, 0);
+    for digit in digits {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6 | u32::from(value)) & 0xff_ffff;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    Some(bytes)
+}
+
 fn shows(head: &request::Parts, token: &str) -> bool {
     let value = head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let shown = value.and_then(|value| {
@@ -77,6 +119,24 @@ mod tests {
         check("10.0.0.7", &[("authorization", &bearer[..bearer.len() - 1])], true, false);
         check("10.0.0.7", &[("authorization", TOKEN)], true, false);
         check("10.0.0.7", &[("authorization", "Bear")], true, false);
+    }
+
+    #[test]
+    fn a_browser_shows_the_token_as_its_password() {
+        let check = |value: &str, expected: bool| {
+            let request = http::Request::get("/page").header("authorization", value).body(());
+            let (head, ()) = request.expect("a request").into_parts();
+            let token = (parse::TOKEN.parse)(TOKEN).expect("a token");
+            assert_eq!(signs_in(&head, &token), expected, "{value}");
+        };
+        // me:a-token-of-some-length, :a-token-of-some-length, me:a-token-of-some-lengtH, me
+        check("Basic bWU6YS10b2tlbi1vZi1zb21lLWxlbmd0aA==", true);
+        check("basic OmEtdG9rZW4tb2Ytc29tZS1sZW5ndGg=", true);
+        check("Basic bWU6YS10b2tlbi1vZi1zb21lLWxlbmd0SA==", false);
+        check("Basic bWU=", false);
+        check("Basic =", false);
+        check("Basic b!U=", false);
+        check("Bearer bWU6YS10b2tlbi1vZi1zb21lLWxlbmd0aA==", false);
     }
 
     #[test]

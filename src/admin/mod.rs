@@ -4,6 +4,7 @@
 mod handoffs;
 mod health;
 mod may;
+mod page;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -71,10 +72,14 @@ impl Admin {
     async fn answer(&self, head: &http::request::Parts, peer: SocketAddr) -> Answer {
         let path = head.uri.path();
         if let Some(guarded) = Guarded::of(path) {
-            return if may::see(head, peer, self.token.as_ref()) {
-                self.guarded(&guarded, head).await
-            } else {
-                not_found()
+            let token = self.token.as_ref();
+            return match guarded {
+                _ if may::see(head, peer, token) => self.guarded(&guarded, head).await,
+                Guarded::Page(_) if token.is_some_and(|token| may::signs_in(head, token)) => {
+                    self.guarded(&guarded, head).await
+                }
+                Guarded::Page(_) if token.is_some() => page::who_are_you(),
+                _ => not_found(),
             };
         }
         if !reads(&head.method) {
@@ -108,6 +113,7 @@ impl Admin {
             Guarded::Passes => self.passes(&query),
             Guarded::Report => self.report(&query).await,
             Guarded::Run(id) => self.remove(id).await,
+            Guarded::Page(view) => self.page(*view, &query).await,
         }
     }
 }
@@ -119,6 +125,7 @@ enum Guarded<'p> {
     Passes,
     Report,
     Run(&'p str),
+    Page(page::View<'p>),
 }
 
 impl Guarded<'_> {
@@ -130,7 +137,8 @@ impl Guarded<'_> {
             _ => path
                 .strip_prefix("/handoffs/")
                 .map(Guarded::Handoff)
-                .or_else(|| path.strip_prefix("/runs/").map(Guarded::Run)),
+                .or_else(|| path.strip_prefix("/runs/").map(Guarded::Run))
+                .or_else(|| page::View::of(path).map(Guarded::Page)),
         }
     }
 }
@@ -146,6 +154,8 @@ struct Query<'q> {
     from: Option<&'q str>,
     to: Option<&'q str>,
     worst: usize,
+    /// The words that people search for, percent-encoded.
+    q: Option<&'q str>,
 }
 
 impl Query<'_> {
@@ -165,6 +175,7 @@ impl Query<'_> {
                 "since" => asked.since = value.parse().ok(),
                 "from" => asked.from = Some(value),
                 "to" => asked.to = Some(value),
+                "q" => asked.q = Some(value),
                 "worst" => asked.worst = value.parse().unwrap_or_default(),
                 _ => {}
             }

@@ -164,7 +164,7 @@ pub static ADMIN_LISTEN: Var<SocketAddr> = Var::new(
     Network,
     parse::ADDRESS,
     Is("127.0.0.1:8485"),
-    "Where /live, /ready, /metrics and /handoffs answer.",
+    "Where /live, /ready, /metrics, /handoffs and the page for people answer.",
 )
 .because("Apart from the clients' port, so that it can be opened to probes alone.");
 
@@ -550,7 +550,7 @@ pub static ADMIN_TOKEN: Var<parse::Secret> = Var::new(
     Watching,
     parse::TOKEN,
     Unset,
-    "What has to be shown (authorization: Bearer ...) to see or delete handoffs on the admin listener.",
+    "What has to be shown (authorization: Bearer ..., in a browser as password) to see handoffs on the admin listener, and to delete them.",
 )
 .because("Unset, they are there for loopback alone, and for everybody else they do not exist (404).")
 .secret();

@@ -182,6 +182,89 @@ async fn content_is_shown_where_the_setting_allows_it() {
     assert!(whole["content"]["brief"].as_str().unwrap().contains("318.40"), "{whole}");
 }
 
+/// What of the garage's conversation must not show by default.
+const SAID: [&str; 4] = ["318.40", "KA 17 XR", "brakes squeal", "before noon"];
+
+#[tokio::test]
+async fn the_page_shows_transfers_and_nothing_that_was_said() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    let front = seam.admin("GET", "/", "").await;
+    assert_eq!((front.status, front.head.iter().any(|line| line == "location: /page")), (303, true));
+    assert!(seam.admin("GET", "/page", "").await.text().contains("No transfer yet"));
+    story::play(&seam, &mut upstream).await;
+    let id = seam.admin_json("/handoffs").await[0]["id"].as_str().unwrap().to_owned();
+    let record = format!("/page/handoffs/{id}");
+    for (path, expected) in [
+        ("/page", ["<!DOCTYPE html>", &*id, "workshop"]),
+        ("/page/live", ["taken up", &*id, "class=\"graph"]),
+        ("/page/live?q=workshop+taken%5Fup", ["taken up", &*id, "1 newest"]),
+        ("/page/live?q=nought", ["No transfer has all", "0 of 1", "workshop"]),
+        (&record, ["What was said is not shown", "verified", "transfer_to_workshop"]),
+        ("/page/script.js", ["use strict", "Escape", "/page/live"]),
+        ("/page/style.css", ["prefers-color-scheme", "max-width", "focus-visible"]),
+        ("/favicon.ico", ["<svg", "rect", "path"]),
+    ] {
+        let got = seam.admin("GET", path, "").await;
+        assert_eq!(got.status, 200, "{path}");
+        let policy = got.head.iter().find(|line| line.starts_with("content-security-policy: "));
+        let policy = policy.expect("a policy");
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        let text = got.text();
+        for words in expected {
+            assert!(text.contains(words), "{path} lacks {words}: {text}");
+        }
+        for words in SAID {
+            assert!(!text.contains(words), "{path} shows {words}");
+        }
+    }
+    assert_eq!(seam.admin("GET", "/page/handoffs/a-1", "").await.status, 404);
+    assert_eq!(seam.admin("POST", "/page", "").await.status, 405);
+}
+
+#[tokio::test]
+async fn the_page_follows_the_rules_of_handoffs() {
+    let upstream = Upstream::start().await;
+    let seam = Seam::with(&upstream.url(), &[("SEAM_ADMIN_TOKEN", "a-token-of-some-length")]).await;
+    for path in ["/", "/page", "/page/live", "/page/script.js", "/page/handoffs/a-1"] {
+        let got = seam.admin("GET", path, "").await;
+        assert_eq!(got.status, 401, "{path}");
+        assert!(got.head.iter().any(|line| line.starts_with("www-authenticate: Basic ")), "{path}");
+    }
+    let bearer = "authorization: Bearer a-token-of-some-length\r\n";
+    let browser = "authorization: Basic bWU6YS10b2tlbi1vZi1zb21lLWxlbmd0aA==\r\n";
+    assert_eq!(seam.admin("GET", "/page", bearer).await.status, 200);
+    assert_eq!(seam.admin("GET", "/page", browser).await.status, 200);
+    // A browser sends its password along with whatever a page makes it ask.
+    assert_eq!(seam.admin("GET", "/handoffs", browser).await.status, 404);
+    assert_eq!(seam.admin("DELETE", "/runs/a", browser).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_lists_before_and_after_go_with_their_run() {
+    let mut upstream = Upstream::start().await;
+    let seam = Seam::start(&upstream.url()).await;
+    story::play(&seam, &mut upstream).await;
+    let one = seam.admin_json("/handoffs").await[0].clone();
+    assert_eq!(one["signals"], json!([]));
+    let path = format!("/handoffs/{}", one["id"].as_str().unwrap());
+    let messages = seam.admin_json(&path).await["messages"].clone();
+    let fates: Vec<(&str, &str)> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| (line["line"].as_str().unwrap(), line["why"].as_str().unwrap_or_default()))
+        .collect();
+    let item = |why| ("item", why);
+    let expected =
+        [item(""), ("brief", ""), item(""), item(""), item(""), item("transfer"), item("transfer")];
+    assert_eq!(fates, expected, "{messages}");
+    assert!(messages.to_string().find("318.40").is_none(), "{messages}");
+    let run = one["run"].as_str().unwrap();
+    assert_eq!(seam.admin("DELETE", &format!("/runs/{run}"), "").await.status, 200);
+    assert_eq!(seam.admin("GET", &path, "").await.status, 404);
+}
+
 #[tokio::test]
 async fn outside_the_share_a_receivers_request_goes_up_as_it_came() {
     let mut upstream = Upstream::start().await;

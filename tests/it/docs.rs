@@ -5,6 +5,7 @@ use std::path::Path;
 
 use seam::config::profiles;
 use seam::engine::event::Code;
+use seam::engine::view::Why;
 use seam::telemetry::trace::names;
 use seam::telemetry::{metrics, reasons};
 
@@ -46,6 +47,14 @@ fn the_docs_say_what_every_profile_chooses_and_why() {
         writeln!(page, "- Its streams: {}.", document.streams).expect("a string takes all");
     }
     check("docs/profiles.md", &page);
+}
+
+#[test]
+fn the_docs_say_why_a_message_does_not_travel() {
+    let page = include_str!("../../docs/page.md");
+    for why in Why::ALL {
+        assert!(page.contains(&format!("| `{}` |", why.name())), "docs/page.md lacks {}", why.name());
+    }
 }
 
 #[test]
