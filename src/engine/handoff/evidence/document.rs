@@ -51,7 +51,8 @@ pub(crate) struct Document {
     pub(crate) bounded: bool,
     /// Where the result as it came ends in `text`.
     pub(crate) own: usize,
-    lookup: OnceLock<Lookup>,
+    /// Boxed: most results are too small to have one.
+    lookup: OnceLock<Box<Lookup>>,
 }
 
 impl Document {
@@ -61,7 +62,7 @@ impl Document {
 
     /// The places of keys and values, for a large result.
     pub(crate) fn lookup(&self) -> Option<&Lookup> {
-        (self.nodes.len() > LARGE).then(|| self.lookup.get_or_init(|| Lookup::of(self)))
+        (self.nodes.len() > LARGE).then(|| &**self.lookup.get_or_init(|| Box::new(Lookup::of(self))))
     }
 
     pub(crate) fn node(&self, index: u32) -> &Node {
