@@ -22,6 +22,7 @@ use crate::engine::handoff::transcript;
 use crate::engine::policy::{Contract, Mode, Policy};
 use crate::proxy::{Inspector, Shell};
 use crate::reload::Reload;
+use crate::runs::Runs;
 use crate::store::{self, Address, Store};
 use crate::telemetry::Telemetry;
 use crate::tls;
@@ -35,6 +36,7 @@ pub struct App {
     admin_listener: TcpListener,
     admin: Arc<Admin>,
     telemetry: Arc<Telemetry>,
+    runs: Arc<Runs>,
     reload: Reload,
     drain: Drain,
     /// Dropped when clients are served.
@@ -90,7 +92,8 @@ impl App {
             Inspector::new(config, policy(config), store, Clock::System, seed, Arc::clone(&telemetry));
         let reload =
             Reload::new(config, inspector.live(), Arc::clone(&telemetry)).map_err(StartError::Live)?;
-        let admin = Arc::new(Admin::new(config, inspector.runs(), Arc::clone(&telemetry), drain.clone()));
+        let runs = inspector.runs();
+        let admin = Arc::new(Admin::new(config, Arc::clone(&runs), Arc::clone(&telemetry), drain.clone()));
         let shell = Arc::new(Shell::new(config, upstream, inspector, Arc::clone(&telemetry), drain.clone()));
         let listener = listen("SEAM_LISTEN", config.listen).await?;
         let admin_listener = listen("SEAM_ADMIN_LISTEN", config.admin_listen).await?;
@@ -101,6 +104,7 @@ impl App {
             admin_listener,
             admin,
             telemetry,
+            runs,
             reload,
             drain,
             serving,
@@ -122,6 +126,11 @@ impl App {
     /// The counters.
     pub fn telemetry(&self) -> Arc<Telemetry> {
         Arc::clone(&self.telemetry)
+    }
+
+    /// The runs that it keeps.
+    pub(crate) fn runs(&self) -> Arc<Runs> {
+        Arc::clone(&self.runs)
     }
 
     /// The way to end it.

@@ -150,6 +150,11 @@ fn run(arguments: &ArgMatches, source: &dyn Source) -> ExitCode {
     }
 }
 
+/// A report for a terminal.
+pub(super) fn as_text(report: &Report) -> String {
+    written::report(report, false, Format::Text)
+}
+
 /// What a running Seam reports.
 fn asked(admin: &Admin, wanted: &Wanted) -> Result<Report, Error> {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();

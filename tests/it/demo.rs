@@ -111,3 +111,17 @@ fn the_page_fits_a_file_and_ends_with_what_to_do_next() {
         assert!(page.contains(part), "{part} in\n{page}");
     }
 }
+
+#[test]
+fn the_readme_shows_the_report_that_the_demo_prints() {
+    let printed = demo(&["--report"]);
+    let readme = include_str!("../../README.md");
+    let (_, behind) = readme.split_once("demo --report` prints").expect("the README names the command");
+    let shown = behind.split("```").nth(1).expect("a block");
+    let mut lines = 0;
+    for line in shown.lines().filter(|line| !line.trim().is_empty() && *line != "...") {
+        assert!(printed.lines().any(|own| own == line), "{line:?} is not in\n{printed}");
+        lines += 1;
+    }
+    assert!(lines > 10, "{shown}");
+}

@@ -22,6 +22,7 @@ use crate::app::{App, StartError};
 use crate::config::{Config, Problems, Source};
 use crate::engine::event::Finding;
 use crate::engine::handoff::{brief, transcript};
+use crate::engine::report::{Report, Wanted};
 use crate::engine::ruling;
 use crate::engine::view::Dialect;
 use crate::engine::wire;
@@ -36,10 +37,12 @@ pub(super) const COMMAND: Subcommand = Subcommand {
     about: "Show what a receiver is sent without and with Seam, on two scripted conversations",
     arguments: |command| {
         let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Write JSON, for machines");
+        let report = Arg::new("report").long("report").action(ArgAction::SetTrue).conflicts_with("json");
         let inject = Arg::new("inject").long("inject").action(ArgAction::SetTrue);
         command
             .arg(json)
             .arg(inject.help("Ask the sender for a contract, and correct it where it makes a fact up"))
+            .arg(report.help("Write what seam report says of the conversations instead"))
     },
     run,
 };
@@ -55,11 +58,15 @@ const WIDEST: usize = 170;
 fn run(arguments: &ArgMatches, _: &dyn Source) -> ExitCode {
     let show = if arguments.get_flag("inject") { Show::Asked } else { Show::Derived };
     match played(show) {
-        Ok(played) if arguments.get_flag("json") => {
+        Ok((played, _)) if arguments.get_flag("json") => {
             print(&format!("{}\n", as_json(&played)));
             ExitCode::SUCCESS
         }
-        Ok(played) => {
+        Ok((_, report)) if arguments.get_flag("report") => {
+            print(&super::report::as_text(&report));
+            ExitCode::SUCCESS
+        }
+        Ok((played, _)) => {
             print(&page::page(&played, look()));
             ExitCode::SUCCESS
         }
@@ -113,6 +120,8 @@ enum Error {
     NoBrief(&'static str),
     #[error("\"{0}\": the customer was told something else through Seam")]
     OtherEnd(&'static str),
+    #[error("the runs of the demo cannot be read")]
+    NoReport,
     #[error("it did not end within {} seconds", DEADLINE.as_secs())]
     Endless,
 }
@@ -147,7 +156,7 @@ impl Sent {
     }
 }
 
-fn played(show: Show) -> Result<Vec<Played>, Error> {
+fn played(show: Show) -> Result<(Vec<Played>, Report), Error> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
     // One thread runs everything, so this one hears all that Seam says.
     let heard = Heard::default();
@@ -157,11 +166,11 @@ fn played(show: Show) -> Result<Vec<Played>, Error> {
     })
 }
 
-async fn play_all(show: Show, heard: &Heard) -> Result<Vec<Played>, Error> {
+async fn play_all(show: Show, heard: &Heard) -> Result<(Vec<Played>, Report), Error> {
     let upstream = Upstream::start().await.map_err(Error::Upstream)?;
     let app = App::bind(&settings(show, upstream.address())?).await?;
     let seam = app.address().map_err(Error::Address)?;
-    let drain = app.drain();
+    let (drain, runs) = (app.drain(), app.runs());
     let serving = tokio::spawn(app.run());
     let mut all = Vec::new();
     for scene in show.scenes() {
@@ -169,10 +178,12 @@ async fn play_all(show: Show, heard: &Heard) -> Result<Vec<Played>, Error> {
         let correction = correction(scene, &upstream)?;
         all.push(Played { scene, without, with, correction, findings: heard.take() });
     }
+    let runs = runs.recent(all.len()).await.map_err(|_| Error::NoReport)?;
+    let report = Report::of(&runs, &Wanted { worst: all.len(), ..Wanted::default() });
     drain.ask();
     // It ends by its own deadline at the latest; how is no part of the demo.
     let _ = serving.await;
-    Ok(all)
+    Ok((all, report))
 }
 
 fn settings(show: Show, upstream: SocketAddr) -> Result<Config, Problems> {
