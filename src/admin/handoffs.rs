@@ -96,13 +96,19 @@ impl Admin {
 /// A transfer, and what was seen behind it.
 pub(super) struct Seen {
     pub(super) transfer: Transfer,
+    /// What its sender is called.
+    pub(super) from: Option<String>,
     pub(super) signals: Vec<Signal>,
 }
 
 impl Seen {
     fn of(run: &Run, transfer: &Transfer) -> Seen {
         let behind = run.signals.iter().filter(|signal| signal.hop == transfer.record.hop);
-        Seen { transfer: transfer.clone(), signals: behind.cloned().collect() }
+        Seen {
+            transfer: transfer.clone(),
+            from: run.sender_name(transfer).map(|name| head(name).to_owned()),
+            signals: behind.cloned().collect(),
+        }
     }
 }
 
@@ -172,7 +178,7 @@ impl<'t> Handoff<'t> {
             id: &record.id,
             run: &record.run,
             at: record.at.rfc3339(),
-            from: record.from_agent.as_deref().map(head),
+            from: seen.from.as_deref(),
             to: head(&record.to_agent),
             state: record.state.name(),
             source: record.origin.name(),

@@ -221,7 +221,7 @@ def seam_before(port, strict):
            **{k: v for k, v in os.environ.items() if k.startswith("SEAM_") and k not in ("SEAM_BIN", "SEAM_CLIENTS")},
            **({"SEAM_PROFILE": strict[0]} if strict else {})}
     process = Process([SEAM], env, wait_for="ready")
-    process.listens = listen
+    process.listens, process.admin = listen, admin
     for _ in range(200):
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{admin}/ready", timeout=1)

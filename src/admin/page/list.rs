@@ -6,7 +6,7 @@ use super::{graph, grouped, words};
 use crate::engine::custody::run::{Run, Transfer};
 use crate::engine::handoff::verify::Outcome;
 use crate::engine::record::State;
-use crate::engine::report::{Report, Tally, Wanted};
+use crate::engine::report::{Report, Tally, Wanted, is_fault};
 use crate::engine::signal::Sign;
 use crate::engine::time::Timestamp;
 use crate::telemetry::shown::head;
@@ -68,7 +68,7 @@ impl Row {
         Row {
             id: record.id.clone(),
             at: record.at,
-            from: head(record.from_agent.as_deref().unwrap_or(UNKNOWN)).to_owned(),
+            from: head(run.sender_name(transfer).unwrap_or(UNKNOWN)).to_owned(),
             to: head(&record.to_agent).to_owned(),
             state: record.state,
             origin: record.origin.name(),
@@ -97,11 +97,6 @@ impl Row {
     fn is_troubled(&self) -> bool {
         self.not_confirmed > 0 || !self.signs.is_empty() || !self.findings.is_empty()
     }
-}
-
-/// Whether a fact was claimed and is not borne out.
-pub(super) fn is_fault(outcome: Outcome) -> bool {
-    !outcome.holds() && !matches!(outcome, Outcome::Uncheckable | Outcome::Unseen)
 }
 
 /// The search that stands above the list.

@@ -73,7 +73,7 @@ impl Admin {
             View::Record(id) => match self.transfer(id).await {
                 Ok(Some(seen)) => {
                     let lists = self.telemetry.lists.of(id);
-                    let title = record::title(&seen.transfer);
+                    let title = record::title(&seen);
                     page(&title, &record::back(), &record::record(&seen, lists.as_deref(), self.content))
                 }
                 Ok(None) => no_such(),

@@ -3,19 +3,20 @@
 
 use maud::{Markup, html};
 
-use super::list::{UNKNOWN, count, is_fault, state};
+use super::list::{UNKNOWN, count, state};
 use super::{contract, grouped, lines, size, words};
 use crate::admin::handoffs::{Seen, name, steps};
 use crate::engine::custody::run::Transfer;
 use crate::engine::handoff::verify::{Age, Fact};
 use crate::engine::lists::Lists;
+use crate::engine::report::is_fault;
 use crate::engine::signal::Signal;
 use crate::engine::time::Timestamp;
 use crate::telemetry::shown::head;
 
 /// The title of a record's page.
-pub(super) fn title(transfer: &Transfer) -> String {
-    format!("{} to {}", sender(transfer), head(&transfer.record.to_agent))
+pub(super) fn title(seen: &Seen) -> String {
+    format!("{} to {}", sender(seen), head(&seen.transfer.record.to_agent))
 }
 
 /// What stands above it.
@@ -28,7 +29,7 @@ pub(super) fn record(seen: &Seen, lists: Option<&Lists>, content: bool) -> Marku
     let transfer = &seen.transfer;
     let record = &transfer.record;
     html! {
-        (heading(transfer))
+        (heading(seen))
         (figures(transfer, &seen.signals))
         @if !content {
             p.notice { "What was said is not shown. " code { "SEAM_ADMIN_CONTENT=on" } " shows values, quotes, texts and the brief." }
@@ -69,16 +70,17 @@ pub(super) fn record(seen: &Seen, lists: Option<&Lists>, content: bool) -> Marku
     }
 }
 
-fn sender(transfer: &Transfer) -> &str {
-    head(transfer.record.from_agent.as_deref().unwrap_or(UNKNOWN))
+fn sender(seen: &Seen) -> &str {
+    seen.from.as_deref().unwrap_or(UNKNOWN)
 }
 
-fn heading(transfer: &Transfer) -> Markup {
+fn heading(seen: &Seen) -> Markup {
+    let transfer = &seen.transfer;
     let record = &transfer.record;
     let at = record.at.rfc3339();
     html! {
         div.title {
-            h1 { (sender(transfer)) span.to aria-label="to" { "→" } (head(&record.to_agent)) }
+            h1 { (sender(seen)) span.to aria-label="to" { "→" } (head(&record.to_agent)) }
             span.badges {
                 (state(record.state))
                 @if transfer.shadow { span.badge.off { "observed: bytes unchanged" } }

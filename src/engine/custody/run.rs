@@ -296,6 +296,12 @@ impl Run {
         }
     }
 
+    /// What a transfer's sender is called, if it was named then or has been since.
+    pub fn sender_name<'r>(&'r self, transfer: &'r Transfer) -> Option<&'r str> {
+        let known = || self.agents.get(transfer.sender?)?.name.as_deref();
+        transfer.record.from_agent.as_deref().or_else(known)
+    }
+
     /// The transfer by which the holder holds.
     pub fn held(&self) -> Option<&Transfer> {
         let holder = self.holder?;

@@ -116,7 +116,7 @@ impl Report {
         let mut pairs: BTreeMap<(String, String), Tally> = BTreeMap::new();
         let mut cycles: BTreeMap<Vec<String>, u64> = BTreeMap::new();
         for run in runs {
-            let mut transfers = run.transfers.iter().filter(|transfer| wanted.has(transfer)).peekable();
+            let mut transfers = run.transfers.iter().filter(|transfer| wanted.has(run, transfer)).peekable();
             if transfers.peek().is_none() {
                 continue;
             }
@@ -126,11 +126,11 @@ impl Report {
                 hops += 1;
                 let signs = signs(run, transfer);
                 report.all.add(transfer, &signs);
-                let (from, to) = ends(transfer);
+                let (from, to) = ends(run, transfer);
                 pairs.entry((from.to_owned(), to.to_owned())).or_default().add(transfer, &signs);
                 let arm = if transfer.shadow { "observe" } else { "rewrite" };
                 report.arms.entry(arm.to_owned()).or_default().add(transfer, &signs);
-                report.worst.extend(Worst::of(transfer, &signs));
+                report.worst.extend(Worst::of(run, transfer, &signs));
             }
             *report.hops.entry(hops).or_default() += 1;
             for cycle in cycles_of(run, wanted) {
@@ -148,8 +148,8 @@ impl Report {
 }
 
 impl Wanted {
-    fn has(&self, transfer: &Transfer) -> bool {
-        let (from, to) = ends(transfer);
+    fn has(&self, run: &Run, transfer: &Transfer) -> bool {
+        let (from, to) = ends(run, transfer);
         self.since.is_none_or(|since| transfer.record.at >= since)
             && self.pair.as_ref().is_none_or(|(sender, receiver)| sender == from && receiver == to)
     }
@@ -198,7 +198,7 @@ impl Tally {
 }
 
 impl Worst {
-    fn of(transfer: &Transfer, signs: &[Sign]) -> Option<Worst> {
+    fn of(run: &Run, transfer: &Transfer, signs: &[Sign]) -> Option<Worst> {
         let record = &transfer.record;
         let mut what: BTreeMap<String, u64> = BTreeMap::new();
         for sign in signs {
@@ -211,14 +211,14 @@ impl Worst {
         let findings = record.findings.iter().filter(|finding| !told_by_facts(finding.code));
         findings.for_each(|finding| one(&mut what, finding.code.name()));
         let count = what.values().sum();
-        let (from, to) = ends(transfer);
+        let (from, to) = ends(run, transfer);
         let (from, to) = (from.to_owned(), to.to_owned());
         (count > 0).then(|| Worst { id: record.id.clone(), from, to, count, what })
     }
 }
 
 /// Whether a fact was told wrong; what nobody can check is not.
-fn is_fault(outcome: Outcome) -> bool {
+pub fn is_fault(outcome: Outcome) -> bool {
     !outcome.holds() && !matches!(outcome, Outcome::Unseen | Outcome::Uncheckable | Outcome::Ambiguous)
 }
 
@@ -231,19 +231,19 @@ fn signs(run: &Run, transfer: &Transfer) -> Vec<Sign> {
     signs
 }
 
-fn ends(transfer: &Transfer) -> (&str, &str) {
-    (transfer.record.from_agent.as_deref().unwrap_or(""), &transfer.record.to_agent)
+fn ends<'r>(run: &'r Run, transfer: &'r Transfer) -> (&'r str, &'r str) {
+    (run.sender_name(transfer).unwrap_or(""), &transfer.record.to_agent)
 }
 
 /// The ways of a run that came back to where they began, each once, by the names that transfers use.
 fn cycles_of(run: &Run, wanted: &Wanted) -> Vec<Vec<String>> {
     let taken = |state: State| matches!(state, State::TakenUp | State::Declined);
     let transfers =
-        run.transfers.iter().filter(|transfer| wanted.has(transfer) && taken(transfer.record.state));
+        run.transfers.iter().filter(|transfer| wanted.has(run, transfer) && taken(transfer.record.state));
     let mut path: Vec<&str> = Vec::new();
     let mut cycles: Vec<Vec<String>> = Vec::new();
     for transfer in transfers {
-        let (from, to) = ends(transfer);
+        let (from, to) = ends(run, transfer);
         if path.last() != Some(&from) {
             path = vec![from];
         }

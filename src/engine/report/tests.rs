@@ -1,5 +1,7 @@
 use super::*;
+use crate::engine::custody::agent::Fingerprint;
 use crate::engine::custody::log::Log;
+use crate::engine::custody::run::Known;
 use crate::engine::decide::{Circumstances, SeenTransfer, transfer};
 use crate::engine::handoff::compose::Asking;
 use crate::engine::handoff::contract::Claim;
@@ -117,4 +119,23 @@ fn a_way_back_is_a_cycle() {
     check(&[("a", "b", true), ("b", "a", true)], &[&["a", "b", "a"]]);
     check(&[("a", "b", true), ("b", "a", true), ("a", "b", true), ("b", "a", true)], &[&["a", "b", "a"]]);
     check(&[("a", "b", true), ("b", "c", true), ("c", "b", true)], &[&["b", "c", "b"]]);
+}
+
+#[test]
+fn a_sender_that_was_named_later_is_no_stranger() {
+    let mut run = run("a", &[("desk", "garage", true), ("garage", "desk", true)]);
+    run.transfers[0].record.from_agent = None;
+    let pairs = |run: &Run| -> Vec<String> {
+        Report::of([run], &Wanted::default()).pairs.iter().map(|pair| pair.from.clone()).collect()
+    };
+    assert_eq!(pairs(&run), ["", "garage"]);
+    let known = Known {
+        print: Fingerprint::new("You are the desk.", std::iter::empty(), None),
+        name: Some("desk".to_owned()),
+        introduced: String::new(),
+    };
+    run.agents.push(known);
+    run.transfers[0].sender = Some(0);
+    assert_eq!(pairs(&run), ["desk", "garage"]);
+    assert_eq!(Report::of([&run], &Wanted::default()).cycles[0].agents, ["desk", "garage", "desk"]);
 }
