@@ -130,7 +130,8 @@ struct Handoff<'t> {
     to: &'t str,
     state: &'static str,
     source: &'static str,
-    arm: &'static str,
+    /// None as long as nobody took it up.
+    arm: Option<&'static str>,
     hop: u32,
     facts: Vec<ShownFact<'t>>,
     findings: Vec<ShownFinding<'t>>,
@@ -182,7 +183,7 @@ impl<'t> Handoff<'t> {
             to: head(&record.to_agent),
             state: record.state.name(),
             source: record.origin.name(),
-            arm: if transfer.shadow { "observe" } else { "rewrite" },
+            arm: transfer.arm(),
             hop: record.hop,
             facts: facts
                 .map(|(at, fact)| ShownFact::of(fact, transfer.used.contains(&at), content))

@@ -31,7 +31,7 @@ struct Row {
     to: String,
     state: State,
     origin: &'static str,
-    shadow: bool,
+    arm: Option<&'static str>,
     hop: u32,
     established: usize,
     not_confirmed: usize,
@@ -72,7 +72,7 @@ impl Row {
             to: head(&record.to_agent).to_owned(),
             state: record.state,
             origin: record.origin.name(),
-            shadow: transfer.shadow,
+            arm: transfer.arm(),
             hop: record.hop,
             established: outcomes().filter(|outcome| outcome.holds()).count(),
             not_confirmed: outcomes().filter(|outcome| is_fault(*outcome)).count(),
@@ -84,7 +84,7 @@ impl Row {
 
     /// Whether a word of a search stands in it. `trouble` finds whatever needs a look.
     fn has(&self, word: &str) -> bool {
-        let arm = if self.shadow { "observe" } else { "rewrite" };
+        let arm = self.arm.unwrap_or_default();
         let texts = [&*self.id, &*self.from, &*self.to, self.state.name(), self.origin, arm];
         let trouble = word == "trouble" && self.is_troubled();
         let named = texts.into_iter().any(|text| text.to_lowercase().contains(word));
@@ -222,7 +222,7 @@ fn line(row: &Row) -> Markup {
             }
             span.badges {
                 (state(row.state))
-                @if row.shadow { span.badge.off title="The request went up as it came." { "observed" } }
+                @if row.arm == Some("observe") { span.badge.off title="The request went up as it came." { "observed" } }
                 @for sign in &row.signs { span.badge.bad { (words(sign.name())) } }
                 @if !row.findings.is_empty() {
                     span.badge.warn title=(row.findings.join(", ")) { (count(row.findings.len(), "finding")) }

@@ -25,13 +25,17 @@
     const state = document.getElementById("state");
     const name = (theme) => theme[0].toUpperCase() + theme.slice(1);
 
+    let theme = themes.includes(kept()) ? kept() : "auto";
+    const tell = () => {
+      button.textContent = name(theme);
+      button.setAttribute("aria-label", `Colours: ${theme}`);
+    };
     button.hidden = false;
-    button.textContent = name(kept());
-    button.title = "Colours: auto, light or dark";
+    tell();
     button.addEventListener("click", () => {
-      const next = themes[(themes.indexOf(button.textContent.toLowerCase()) + 1) % themes.length];
-      use(next);
-      button.textContent = name(next);
+      theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+      use(theme);
+      tell();
     });
 
     const steps = () => [...document.querySelectorAll("[data-step]")];

@@ -184,6 +184,15 @@ pub struct Transfer {
     pub request: Option<Hash>,
 }
 
+impl Transfer {
+    /// On which side of a canary its receiver was: `rewrite` where it read a brief, `observe` where that was made
+    /// in the shadow. None as long as nobody took it up.
+    pub fn arm(&self) -> Option<&'static str> {
+        self.receiver?;
+        Some(if self.shadow { "observe" } else { "rewrite" })
+    }
+}
+
 /// Where the filtered part of a receiver's list ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -36,7 +36,8 @@ pub struct Report {
     pub all: Tally,
     /// By sender and receiver, the most frequent first.
     pub pairs: Vec<Pair>,
-    /// By whether the receiver read a brief: `rewrite`, and `observe` where it was made in the shadow.
+    /// Those that were taken up, by whether the receiver read a brief: `rewrite`, and `observe` where it was
+    /// made in the shadow.
     pub arms: BTreeMap<String, Tally>,
     /// How many transfers the runs had: hops to runs.
     pub hops: BTreeMap<u32, u64>,
@@ -128,8 +129,9 @@ impl Report {
                 report.all.add(transfer, &signs);
                 let (from, to) = ends(run, transfer);
                 pairs.entry((from.to_owned(), to.to_owned())).or_default().add(transfer, &signs);
-                let arm = if transfer.shadow { "observe" } else { "rewrite" };
-                report.arms.entry(arm.to_owned()).or_default().add(transfer, &signs);
+                if let Some(arm) = transfer.arm() {
+                    report.arms.entry(arm.to_owned()).or_default().add(transfer, &signs);
+                }
                 report.worst.extend(Worst::of(run, transfer, &signs));
             }
             *report.hops.entry(hops).or_default() += 1;

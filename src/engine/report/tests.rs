@@ -37,6 +37,7 @@ fn run(id: &str, transfers: &[(&str, &str, bool)]) -> Run {
         let hop = n as u32 + 1;
         let mut transfer = made(&run);
         transfer.shadow = !briefed;
+        transfer.receiver = Some(0);
         transfer.taken_up_at = Some(Timestamp(2_000 * u64::from(hop)));
         let record = &mut transfer.record;
         (record.id, record.hop) = (format!("{id}-{hop}"), hop);
@@ -138,4 +139,15 @@ fn a_sender_that_was_named_later_is_no_stranger() {
     run.transfers[0].sender = Some(0);
     assert_eq!(pairs(&run), ["desk", "garage"]);
     assert_eq!(Report::of([&run], &Wanted::default()).cycles[0].agents, ["desk", "garage", "desk"]);
+}
+
+#[test]
+fn a_transfer_that_nobody_took_up_is_on_neither_side_of_a_canary() {
+    let mut run = run("a", &[("desk", "garage", false), ("desk", "till", false)]);
+    // Of two transfers in one reply, the client runs one.
+    (run.transfers[1].receiver, run.transfers[1].shadow) = (None, false);
+    run.transfers[1].record.state = State::Expired;
+    let report = Report::of([&run], &Wanted::default());
+    assert_eq!((report.all.transfers, report.arms["observe"].transfers), (2, 1));
+    assert!(!report.arms.contains_key("rewrite"));
 }
