@@ -25,11 +25,13 @@ pub enum Kind {
     Offered,
     /// It was transferred half-way; the receiver goes on, and is offered transfer tools of its own.
     Held,
+    /// It ends in a transfer whose sender states ten facts, and its receiver asks for the first time.
+    Arrived,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Plain, Kind::Offered, Kind::Held];
+    pub const ALL: [Kind; 4] = [Kind::Plain, Kind::Offered, Kind::Held, Kind::Arrived];
 
     /// The name on command lines and of files.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Kind {
             Kind::Plain => "plain",
             Kind::Offered => "offered",
             Kind::Held => "held",
+            Kind::Arrived => "arrived",
         }
     }
 }
@@ -62,15 +65,20 @@ pub struct Conversation {
 impl Conversation {
     /// One whose first request has about `size` bytes, and which has `more` requests behind it.
     pub fn new(kind: Kind, size: usize, more: usize, reply: Reply) -> Conversation {
+        // A handoff of ten facts takes its room from the conversation.
+        let size = if kind == Kind::Arrived { size.saturating_sub(1_700) } else { size };
         let mut writer = Writer::new(kind, reply, size);
         let half = writer.text.len() + size.saturating_sub(writer.text.len()) / 2;
         writer.opening();
         if kind == Kind::Held {
             writer.exchanges_until(half);
-            writer.transfer();
+            writer.transfer("{}");
         }
         writer.exchanges_until(size);
         writer.ask(size.saturating_sub(writer.text.len() + 60).clamp(60, 4_000));
+        if kind == Kind::Arrived {
+            writer.transfer(&writer.handoff());
+        }
         let mut ends = vec![writer.text.len()];
         for turn in 0..more {
             if turn % 2 == 0 {
@@ -110,6 +118,8 @@ struct Writer {
     dice: Dice,
     calls: usize,
     listed: bool,
+    /// The first price of each result in rows, and the call that gave it.
+    prices: Vec<(String, String)>,
 }
 
 impl Writer {
@@ -124,14 +134,14 @@ impl Writer {
         let (name, others): (&str, &[&str]) = match kind {
             Kind::Plain => ("front desk", &[]),
             Kind::Offered => ("front desk", &["ticketing", "harbour"]),
-            Kind::Held => ("ticketing", &["harbour", "front_desk"]),
+            Kind::Held | Kind::Arrived => ("ticketing", &["harbour", "front_desk"]),
         };
         offer(&mut tools, others);
         let text = format!(
             r#"{{"model":"mock-1",{streamed}"temperature":0.2,"tools":{},"messages":["#,
             Value::from(tools)
         );
-        let mut writer = Writer { text, dice: Dice(0x5eed), calls: 0, listed: false };
+        let mut writer = Writer { text, dice: Dice(0x5eed), calls: 0, listed: false, prices: Vec::new() };
         let instructions = format!(
             "You are the {name} of Kelda Ferries. Answer in the customer's language, and look up before you \
              promise. Never take payment details in the chat."
@@ -189,9 +199,22 @@ impl Writer {
         self.make("null", name, &arguments, &result);
     }
 
-    fn transfer(&mut self) {
+    /// What a sender writes: ten facts, each with the call that it rests on.
+    fn handoff(&self) -> String {
+        let newest = self.prices.iter().rev().take(10);
+        let established: Vec<Value> = newest
+            .map(|(id, price)| {
+                json!({"key": "price", "value": price, "of": "row 0", "source": "tool_result", "evidence": id})
+            })
+            .collect();
+        json!({"task": "Move the booking to the cabin on hold.", "reason": "a change of ticket",
+            "established": established, "remaining": ["Confirm the cabin"], "open_questions": []})
+        .to_string()
+    }
+
+    fn transfer(&mut self, arguments: &str) {
         let words = r#""I am passing you on.""#;
-        self.make(words, "transfer_to_ticketing", "{}", r#"{"assistant": "ticketing"}"#);
+        self.make(words, "transfer_to_ticketing", arguments, r#"{"assistant": "ticketing"}"#);
     }
 
     /// A tool's result as Python writes JSON: one record, and rows of it.
@@ -201,6 +224,9 @@ impl Writer {
             let dice = &mut self.dice;
             let (deck, cents) = (dice.below(9), dice.below(100));
             let price = dice.below(240);
+            if row == 0 {
+                self.prices.push((call_id(self.calls + 1), format!("{price}.{cents:02}")));
+            }
             let name = dice.pick(NAMES);
             let note = dice.prose(40);
             // Every other tool escapes what is not ASCII.
@@ -227,7 +253,7 @@ impl Writer {
     /// A message that makes one call beside these words, and the call's result.
     fn make(&mut self, words: &str, name: &str, arguments: &str, result: &str) {
         self.calls += 1;
-        let id = format!("call_{NUMBER}{:06}", self.calls);
+        let id = call_id(self.calls);
         let (arguments, result) = (Value::from(arguments), Value::from(result));
         self.push(&format!(
             r#"{{"role":"assistant","content":{words},"tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"{name}","arguments":{arguments}}}}}]}}"#
@@ -241,6 +267,10 @@ impl Writer {
         }
         self.text.push_str(message);
     }
+}
+
+fn call_id(n: usize) -> String {
+    format!("call_{NUMBER}{n:06}")
 }
 
 type Lookup = (&'static str, &'static str, &'static str);
@@ -405,7 +435,7 @@ mod tests {
             for size in [2_000, 50_000, 500_000] {
                 let mut body = Vec::new();
                 Conversation::new(kind, size, 0, Reply::Whole).body(0, 1, &mut body);
-                let least = if size == 2_000 { 1_700 } else { size * 97 / 100 };
+                let least = if size == 2_000 { 1_300 } else { size * 97 / 100 };
                 assert!(
                     (least..=size * 103 / 100 + 400).contains(&body.len()),
                     "{kind:?} {size}: {}",
