@@ -1,5 +1,5 @@
 //! The graph of who hands to whom: agents in layers, ways with their counts, and those
-//! that lie on a cycle marked.
+//! on which runs came back to where they began marked.
 
 use std::fmt::Write as _;
 
@@ -65,13 +65,13 @@ pub(super) fn graph(report: &Report) -> Markup {
                     (arrow("arrow", "head")) (arrow("arrow-cycle", "head cycle"))
                 }
                 @for way in &layout.ways {
-                    @let cycle = layout.reaches[way.1][way.0];
+                    @let cycle = came_back(report, layout.agents[way.0], layout.agents[way.1]);
                     @let stroke = 1.0 + 2.5 * (way.2 as f64).ln_1p() / (most as f64).ln_1p();
                     @let (path, label) = layout.path(way, &mut depth[layout.bands[way.0]]);
                     g.way.cycle[cycle] {
                         title {
                             (agent(layout.agents[way.0])) " to " (agent(layout.agents[way.1])) ": " (grouped(way.2))
-                            @if cycle { ", on a cycle" }
+                            @if cycle { ", came back" }
                         }
                         path d=(path) stroke-width={ (format!("{stroke:.1}")) }
                             marker-end=(if cycle { "url(#arrow-cycle)" } else { "url(#arrow)" }) {}
@@ -98,6 +98,11 @@ pub(super) fn graph(report: &Report) -> Markup {
             } }
         }
     }
+}
+
+/// Whether a run came back to where it began, and went this way in between.
+fn came_back(report: &Report, from: &str, to: &str) -> bool {
+    report.cycles.iter().any(|cycle| cycle.agents.windows(2).any(|way| way[0] == from && way[1] == to))
 }
 
 /// An agent's name as it is shown.
@@ -145,7 +150,7 @@ impl<'r> Layout<'r> {
     }
 
     /// The column of each agent: behind all that hand to it, save on a cycle, where it is behind the first. It
-    /// begins with those that nobody hands to, or else with the sender of the most frequent way.
+    /// begins with those that nobody hands to, or else with those that hand over more often than they are handed to.
     fn columns(&self) -> Vec<usize> {
         let count = self.agents.len();
         let mut column: Vec<Option<usize>> = vec![None; count];
@@ -154,9 +159,15 @@ impl<'r> Layout<'r> {
         let mut depth = 0;
         loop {
             if next.is_empty() {
-                // The ways come most frequent first.
-                let waiting = self.ways.iter().map(|way| way.0).chain(0..count);
-                let Some(first) = waiting.into_iter().find(|&at| column[at].is_none()) else { break };
+                let sum = |ways: &mut dyn Iterator<Item = &(usize, usize, u64)>| -> i128 {
+                    ways.map(|way| i128::from(way.2)).sum()
+                };
+                let sends = |at: usize| {
+                    sum(&mut self.ways.iter().filter(|way| way.0 == at))
+                        - sum(&mut self.ways.iter().filter(|way| way.1 == at))
+                };
+                let waiting = (0..count).filter(|&at| column[at].is_none());
+                let Some(first) = waiting.max_by_key(|&at| (sends(at), std::cmp::Reverse(at))) else { break };
                 next = vec![first];
                 depth = 0;
             }
@@ -296,7 +307,7 @@ fn encoded(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::report::{Pair, Tally};
+    use crate::engine::report::{Cycle, Pair, Tally};
 
     fn report(pairs: &[(&str, &str, u64)]) -> Report {
         let pair = |(from, to, transfers): &(&str, &str, u64)| Pair {
@@ -323,8 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn only_ways_on_a_cycle_are_marked() {
-        let drawn = graph(&report(&[("a", "b", 2), ("b", "a", 1), ("a", "c", 1)])).into_string();
+    fn only_ways_on_which_a_run_came_back_are_marked() {
+        let mut report = report(&[("a", "b", 2), ("b", "a", 1), ("a", "c", 1)]);
+        assert!(!graph(&report).into_string().contains("way cycle"), "different runs went there and back");
+        let agents = ["a", "b", "a"].map(str::to_owned).to_vec();
+        report.cycles.push(Cycle { agents, runs: 1 });
+        let drawn = graph(&report).into_string();
         assert_eq!(drawn.matches("class=\"way cycle\"").count(), 2, "{drawn}");
         assert_eq!(drawn.matches("class=\"way\"").count(), 1, "{drawn}");
     }

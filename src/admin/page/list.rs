@@ -266,7 +266,7 @@ fn pairs(report: &Report) -> Markup {
     html! {
         @if !report.pairs.is_empty() {
             div.scroll tabindex="0" role="region" aria-label="Pairs of agents" {
-                table {
+                table.pairs {
                     thead { tr {
                         th scope="col" { "From" } th scope="col" { "To" }
                         th.n scope="col" { abbr title="transfers" { "Tr." } }
@@ -275,8 +275,8 @@ fn pairs(report: &Report) -> Markup {
                         th.n scope="col" { abbr title="bounced" { "Back" } }
                     } }
                     tbody { @for pair in report.pairs.iter().take(MOST) { tr {
-                        td { (graph::agent(&pair.from)) }
-                        td { (graph::agent(&pair.to)) }
+                        td title=(graph::agent(&pair.from)) { (graph::agent(&pair.from)) }
+                        td title=(graph::agent(&pair.to)) { (graph::agent(&pair.to)) }
                         td.n { (grouped(pair.tally.transfers)) }
                         (figure(pair.tally.rate(Sign::ReAsked).seen))
                         (figure(pair.tally.rate(Sign::RepeatedLookup).seen))
