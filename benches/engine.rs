@@ -11,6 +11,7 @@ mod conversation;
 
 use std::fmt::Write as _;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -107,7 +108,10 @@ fn read(size: usize) -> Step {
 /// Where to look the run up.
 fn lookups(size: usize) -> Step {
     let reading = read_in(body(Kind::Held, size), policy());
-    Box::new(move || std::mem::forget(black_box(reading.lookups(None))))
+    Box::new(move || {
+        black_box(reading.lookups());
+        std::mem::forget(reading);
+    })
 }
 
 /// The holder's request, whose run is known: often, because its preparation costs more than that.
@@ -146,7 +150,7 @@ fn first(size: usize) -> Step {
     let (body, policy) = (body(Kind::Arrived, size), policy());
     Box::new(move || {
         let reading = read_in(body, policy);
-        black_box(reading.lookups(None));
+        black_box(reading.lookups());
         let decision = decide_on(&reading, Found::default(), body, policy);
         let Action::Rewrite(plan) = &decision.action else { panic!("a receiver's request is rebuilt") };
         std::mem::forget(black_box(wire::apply(body, &reading.view, plan)));
@@ -176,12 +180,13 @@ fn learnt(size: usize) -> Step {
             held: false,
             may_correct: false,
             corrections: &[],
+            later: false,
         };
         let learned = learn(
             &reading,
             &reply,
             run,
-            Log::default(),
+            Arc::default(),
             terms,
             circumstances(body, policy, &|_| Log::default()),
         );
@@ -237,12 +242,12 @@ fn decide_on(reading: &Reading<'_>, found: Found, body: &[u8], policy: &Policy) 
 }
 
 /// The run as it is stored once its receiver has asked for the first time.
-fn taken_up(reading: &Reading<'_>, body: &[u8], policy: &Policy) -> Run {
+fn taken_up(reading: &Reading<'_>, body: &[u8], policy: &Policy) -> Arc<Run> {
     let decision = decide_on(reading, Found::default(), body, policy);
     decision.run.expect("a transfer in the list begins a run")
 }
 
 /// What looking up a transfer's call gives.
-fn found(run: Run) -> Found {
+fn found(run: Arc<Run>) -> Found {
     Found { sets: vec![(Way::Call, vec![run.id.clone()])], runs: [(run.id.clone(), run)].into() }
 }

@@ -176,7 +176,7 @@ pub(crate) fn policy(config: &Config) -> Policy {
         },
         corrections: config.corrections,
         submit_tool: config.submit_tool.clone().unwrap_or_default(),
-        naming: Naming::new(&config.transfer_tools, &config.not_transfer, Some(&config.terminal)),
+        naming: Naming::new(&config.transfer_tools, &config.not_transfer, Some(&config.terminal)).into(),
         transcript: transcript::Policy {
             form: match config.transcript {
                 config::Transcript::Window => transcript::Form::Window,

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use moka::sync::Cache;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::engine::custody::log::Log;
@@ -16,7 +17,7 @@ use crate::engine::hash::Hasher;
 use crate::engine::read::Lookup;
 use crate::engine::record::VERSION;
 use crate::engine::time::Timestamp;
-use crate::store::{Store, StoreError, Value, Version, Write};
+use crate::store::{Content, Live, Store, StoreError, Value, Version, Write};
 use crate::telemetry::Telemetry;
 use crate::telemetry::metrics::Call;
 
@@ -27,6 +28,9 @@ const RECENT_CAP: usize = 10_000;
 /// Runs whose writers of this process wait for each other share this many queues.
 const QUEUES: usize = 64;
 
+/// Bytes that decoded runs and logs take at most, about, each.
+const DECODED: u64 = 16 << 20;
+
 /// The runs of all tenants.
 #[derive(Debug)]
 pub struct Runs {
@@ -36,7 +40,19 @@ pub struct Runs {
     pending: Duration,
     queues: Vec<Mutex<()>>,
     hasher: RandomState,
+    decoded: Decoded<Run>,
+    logs: Arc<Decoded<Log>>,
     telemetry: Arc<Telemetry>,
+}
+
+/// What was decoded lately, with the bytes that it stands for.
+struct Decoded<T>(Cache<String, (Bytes, Arc<T>)>);
+
+/// A log that is made when somebody asks for it: most runs end before anything is transferred.
+pub struct LateLog {
+    made: OnceLock<Arc<Log>>,
+    make: Box<dyn Fn() -> Log + Send + Sync>,
+    weight: usize,
 }
 
 /// Whose runs: the head of every key. What one tenant keeps is never found by another.
@@ -53,8 +69,11 @@ pub struct Candidates {
 }
 
 /// What stands beside the runs that were found.
-#[derive(Debug, Default)]
-pub struct Beside(BTreeMap<String, (Bytes, Versions)>);
+#[derive(Debug)]
+pub struct Beside {
+    logs: BTreeMap<String, (Option<Content>, Versions)>,
+    decoded: Arc<Decoded<Log>>,
+}
 
 /// The versions at which a run and its log were read; none of what was not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,12 +136,111 @@ impl Tenant {
 impl Beside {
     /// The log of a run that was found.
     pub fn log(&self, id: &str) -> Log {
-        self.0.get(id).map(|(log, _)| decoded_log(log)).unwrap_or_default()
+        let content = self.logs.get(id).and_then(|(content, _)| content.as_ref());
+        content.map(|content| Arc::unwrap_or_clone(self.decoded.log(id, content))).unwrap_or_default()
     }
 
     /// The versions at which it was read.
     pub fn versions(&self, id: &str) -> Versions {
-        self.0.get(id).map(|(_, versions)| *versions).unwrap_or_default()
+        self.logs.get(id).map(|(_, versions)| *versions).unwrap_or_default()
+    }
+}
+
+impl<T> std::fmt::Debug for Decoded<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Decoded")
+    }
+}
+
+impl<T: Live> Decoded<T> {
+    fn new() -> Self {
+        let weigh = |id: &String, (bytes, _): &(Bytes, Arc<T>)| {
+            // What is decoded is about as large as what it was decoded from.
+            u32::try_from(id.len() + 2 * bytes.len()).unwrap_or(u32::MAX)
+        };
+        Decoded(Cache::builder().max_capacity(DECODED).weigher(weigh).build())
+    }
+
+    /// What a content stands for. Nobody writes the same bytes for something else, whatever wrote in between.
+    fn of(
+        &self,
+        id: &str,
+        content: &Content,
+        decode: impl FnOnce(&Bytes) -> Result<T, Trouble>,
+    ) -> Result<Arc<T>, Trouble> {
+        if let Some(live) = content.live() {
+            return Ok(live);
+        }
+        let bytes = content.bytes()?;
+        if let Some((_, known)) = self.0.get(id).filter(|(known, _)| *known == bytes) {
+            return Ok(known);
+        }
+        let decoded = Arc::new(decode(&bytes)?);
+        self.0.insert(id.to_owned(), (bytes, Arc::clone(&decoded)));
+        Ok(decoded)
+    }
+}
+
+impl Decoded<Log> {
+    /// The log that a content stands for. One that cannot be read is one of which everything was cut.
+    fn log(&self, id: &str, content: &Content) -> Arc<Log> {
+        if let Some(late) = content.live::<LateLog>() {
+            return late.log();
+        }
+        let unread = || {
+            let mut log = Log::default();
+            log.cut = true;
+            Arc::new(log)
+        };
+        let decode = |bytes: &Bytes| Ok(serde_json::from_slice(bytes).map_err(|_| StoreError::Conflict)?);
+        self.of(id, content, decode).unwrap_or_else(|_| unread())
+    }
+}
+
+impl LateLog {
+    /// A log that `make` makes, of about so many bytes.
+    pub fn new(weight: usize, make: impl Fn() -> Log + Send + Sync + 'static) -> LateLog {
+        LateLog { made: OnceLock::new(), make: Box::new(make), weight }
+    }
+
+    fn log(&self) -> Arc<Log> {
+        Arc::clone(self.made.get_or_init(|| Arc::new((self.make)())))
+    }
+}
+
+impl std::fmt::Debug for LateLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LateLog")
+    }
+}
+
+impl Live for LateLog {
+    fn encode(&self) -> Result<Bytes, StoreError> {
+        self.log().encode()
+    }
+
+    fn weight(&self) -> usize {
+        self.weight
+    }
+}
+
+impl Live for Log {
+    fn encode(&self) -> Result<Bytes, StoreError> {
+        encoded(self)
+    }
+
+    fn weight(&self) -> usize {
+        self.bytes()
+    }
+}
+
+impl Live for Run {
+    fn encode(&self) -> Result<Bytes, StoreError> {
+        encoded(self)
+    }
+
+    fn weight(&self) -> usize {
+        self.bytes()
     }
 }
 
@@ -130,7 +248,8 @@ impl Runs {
     /// The runs in `store`.
     pub fn new(store: Store, retention: Duration, pending: Duration, telemetry: Arc<Telemetry>) -> Runs {
         let queues = (0..QUEUES).map(|_| Mutex::default()).collect();
-        Runs { store, retention, pending, queues, hasher: RandomState::new(), telemetry }
+        let (hasher, decoded, logs) = (RandomState::new(), Decoded::new(), Arc::new(Decoded::new()));
+        Runs { store, retention, pending, queues, hasher, decoded, logs, telemetry }
     }
 
     /// Asks the store, and tells telemetry how that went.
@@ -170,16 +289,18 @@ impl Runs {
     }
 
     /// The runs that a request may belong to.
-    pub async fn find(&self, tenant: &Tenant, lookups: &[Lookup]) -> Result<Candidates, Trouble> {
+    pub async fn find(&self, tenant: &Tenant, lookups: &[&Lookup]) -> Result<Candidates, Trouble> {
         let keys: Vec<String> = lookups.iter().map(|lookup| tenant.lookup(&lookup.key)).collect();
         let mut sets = decide::found(lookups, self.ask(Call::Find, self.store.members(&keys)).await?);
         let ids = decide::candidates(&sets);
-        let mut candidates = Candidates { found: Found::default(), beside: Beside::default() };
+        let beside = Beside { logs: BTreeMap::new(), decoded: Arc::clone(&self.logs) };
+        let mut candidates = Candidates { found: Found::default(), beside };
         for (id, kept) in ids.iter().zip(self.load_all(tenant, &ids).await?) {
             let (run, log, read) = kept;
             let Some(run) = run else { continue };
-            candidates.found.runs.insert(id.clone(), decoded_run(id, &run)?);
-            candidates.beside.0.insert(id.clone(), (log.unwrap_or_default(), read));
+            let run = self.decoded.of(id, &run, |bytes| decoded_run(id, bytes))?;
+            candidates.found.runs.insert(id.clone(), run);
+            candidates.beside.logs.insert(id.clone(), (log, read));
         }
         // A run that expired or was removed is known no more, whatever still points at it.
         for (_, set) in &mut sets {
@@ -191,11 +312,16 @@ impl Runs {
     }
 
     /// A run and its log by its id.
-    pub async fn load(&self, tenant: &Tenant, id: &str) -> Result<(Option<Run>, Log, Versions), Trouble> {
+    pub async fn load(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+    ) -> Result<(Option<Arc<Run>>, Arc<Log>, Versions), Trouble> {
         let kept = self.load_all(tenant, std::slice::from_ref(&id.to_owned())).await?.pop();
         let (run, log, read) = kept.unwrap_or_default();
-        let run = run.map(|run| decoded_run(id, &run)).transpose()?;
-        Ok((run, log.as_ref().map(decoded_log).unwrap_or_default(), read))
+        let run = run.map(|run| self.decoded.of(id, &run, |bytes| decoded_run(id, bytes))).transpose()?;
+        let log = log.map(|log| self.logs.log(id, &log)).unwrap_or_default();
+        Ok((run, log, read))
     }
 
     /// Keeps a run as it is now, its log if that was changed too, and the ways to find it; nothing of it
@@ -203,17 +329,17 @@ impl Runs {
     pub async fn keep(
         &self,
         tenant: &Tenant,
-        run: &Run,
-        log: Option<&Log>,
+        run: &Arc<Run>,
+        log: Option<Content>,
         read: Versions,
         lookups: &[Lookup],
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut write = Write::default();
         if let Some(log) = log {
-            write = write.put(tenant.log(&run.id), encoded(log)?, read.log.into(), self.retention);
+            write = write.put(tenant.log(&run.id), log, read.log.into(), self.retention);
         }
-        write = write.put(tenant.run(&run.id), encoded(run)?, read.run.into(), self.retention);
+        write = write.put(tenant.run(&run.id), Arc::clone(run), read.run.into(), self.retention);
         for lookup in lookups {
             let ttl = if lookup.way.waits() { self.pending } else { self.retention };
             write = write.add(tenant.lookup(&lookup.key), &run.id, decide::COMMON, ttl);
@@ -242,13 +368,17 @@ impl Runs {
             .filter_map(|(id, tenant)| Some(Tenant(tenant.into_iter().next()?).run(id)))
             .collect();
         let values = self.ask(Call::Read, self.store.values(&keys)).await?.into_iter().flatten();
-        Ok(values.filter_map(|(bytes, _)| decoded_run("", &bytes).ok()).collect())
+        let decoded = |(content, _): Value| match content.live() {
+            Some(live) => Some(Arc::unwrap_or_clone(live)),
+            None => decoded_run("", &content.bytes().ok()?).ok(),
+        };
+        Ok(values.filter_map(decoded).collect())
     }
 
     /// A run in which something was transferred, by its id alone, for who runs Seam.
     pub async fn by_id(&self, id: &str) -> Result<Option<Run>, Trouble> {
         match self.tenant_of(id).await? {
-            Some(tenant) => Ok(self.load(&tenant, id).await?.0),
+            Some(tenant) => Ok(self.load(&tenant, id).await?.0.map(Arc::unwrap_or_clone)),
             None => Ok(None),
         }
     }
@@ -273,7 +403,7 @@ impl Runs {
         &self,
         tenant: &Tenant,
         ids: &[String],
-    ) -> Result<Vec<(Option<Bytes>, Option<Bytes>, Versions)>, StoreError> {
+    ) -> Result<Vec<(Option<Content>, Option<Content>, Versions)>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -318,18 +448,6 @@ fn decoded_run(id: &str, bytes: &[u8]) -> Result<Run, Trouble> {
     Err(Trouble::Unreadable { run: id.to_owned(), why })
 }
 
-/// A log that cannot be read is one of which everything was cut.
-fn decoded_log(bytes: &Bytes) -> Log {
-    if bytes.is_empty() {
-        return Log::default();
-    }
-    serde_json::from_slice(bytes).unwrap_or_else(|_| {
-        let mut log = Log::default();
-        log.cut = true;
-        log
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -364,14 +482,14 @@ mod tests {
         Lookup { way: Way::Lineage, key: "line/abc".into() }
     }
 
-    fn run(id: &str) -> Run {
+    fn run(id: &str) -> Arc<Run> {
         let case = include_str!("../tests/golden/store/1.json");
         let case: serde_json::Value = serde_json::from_str(case).expect("JSON");
         let mut values = case["values"].as_object().expect("values").iter();
         let (_, text) = values.find(|(key, _)| key.contains("/run/")).expect("a run");
         let mut run: Run = serde_json::from_str(text.as_str().expect("text")).expect("a run");
         id.clone_into(&mut run.id);
-        run
+        Arc::new(run)
     }
 
     #[tokio::test]
@@ -387,13 +505,13 @@ mod tests {
             let trouble = Trouble::Unreadable { run: id.into(), why };
             desk.write_raw(&tenant, id, text).await;
             assert_eq!(desk.runs.load(&tenant, id).await.expect_err("unreadable"), trouble);
-            let found = desk.runs.find(&tenant, &[way()]).await;
+            let found = desk.runs.find(&tenant, &[&way()]).await;
             assert_eq!(found.expect_err("unreadable"), trouble, "it may be the one that is meant");
             desk.store.write(Write::default().remove(tenant.run(id))).await.expect("it is removed");
         }
         let mut newer = run("a");
-        newer.version = VERSION + 1;
-        let text = serde_json::to_string(&newer).expect("JSON");
+        Arc::make_mut(&mut newer).version = VERSION + 1;
+        let text = serde_json::to_string(&*newer).expect("JSON");
         desk.write_raw(&tenant, "a", &text).await;
         assert!(desk.runs.load(&tenant, "a").await.is_err(), "also where it reads like this one's");
     }
@@ -405,18 +523,18 @@ mod tests {
         let read = Versions::default();
         let now = Timestamp(1);
         desk.runs
-            .keep(&one, &run("a"), Some(&Log::default()), read, &[way()], now)
+            .keep(&one, &run("a"), Some(Arc::new(Log::default()).into()), read, &[way()], now)
             .await
             .expect("it is kept");
         let again = desk.runs.keep(&one, &run("a"), None, read, &[way()], now).await;
         assert_eq!(again, Err(StoreError::Conflict));
-        let found = desk.runs.find(&one, &[way()]).await.expect("a store");
+        let found = desk.runs.find(&one, &[&way()]).await.expect("a store");
         assert_eq!(found.found.sets, [(Way::Lineage, vec!["a".to_owned()])]);
         desk.runs
             .keep(&one, &run("a"), None, found.beside.versions("a"), &[], now)
             .await
             .expect("it is kept");
-        assert!(desk.runs.find(&two, &[way()]).await.expect("a store").found.sets.is_empty());
+        assert!(desk.runs.find(&two, &[&way()]).await.expect("a store").found.sets.is_empty());
         assert!(desk.runs.load(&two, "a").await.expect("a store").0.is_none());
     }
 
@@ -440,11 +558,21 @@ mod tests {
         for (n, id) in ["a", "b", "c"].into_iter().enumerate() {
             let tenant = Tenant::of(id.as_bytes());
             let at = Timestamp(n as u64);
-            desk.runs.keep(&tenant, &run(id), Some(&Log::default()), read, &[way()], at).await.expect("kept");
+            desk.runs
+                .keep(&tenant, &run(id), Some(Arc::new(Log::default()).into()), read, &[way()], at)
+                .await
+                .expect("kept");
         }
         let tenant = Tenant::of(b"a");
         desk.runs
-            .keep(&tenant, &Run::new("plain".into(), true, Timestamp(9)), None, read, &[], Timestamp(9))
+            .keep(
+                &tenant,
+                &Arc::new(Run::new("plain".into(), true, Timestamp(9))),
+                None,
+                read,
+                &[],
+                Timestamp(9),
+            )
             .await
             .expect("");
         let ids = async |limit| -> Vec<String> {
@@ -458,8 +586,9 @@ mod tests {
         assert!(desk.runs.by_id("b").await.expect("a store").is_none());
         assert_eq!(ids(9).await, ["c", "a"]);
         let tenant = Tenant::of(b"b");
-        assert_eq!(desk.store.values(&[tenant.run("b"), tenant.log("b")]).await, Ok(vec![None, None]));
-        let found = desk.runs.find(&tenant, &[way()]).await.expect("a store");
+        let values = desk.store.values(&[tenant.run("b"), tenant.log("b")]).await.expect("a store");
+        assert!(values.iter().all(Option::is_none));
+        let found = desk.runs.find(&tenant, &[&way()]).await.expect("a store");
         assert!(found.found.sets.is_empty(), "what points at it leads nowhere");
     }
 }

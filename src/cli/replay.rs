@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde::{Deserialize, Serialize};
@@ -166,10 +167,10 @@ pub(super) fn runs(files: &[PathBuf], cuts: Option<&Path>, policy: &Policy) -> R
             one(conversation, *transfer, &mut run, policy)?;
             let until = transfers.get(at + 1).map_or(conversation.messages.len(), |next| next.begins());
             for run in run.runs.values_mut() {
-                listen(conversation, transfer.end(), until, run, policy)?;
+                listen(conversation, transfer.end(), until, Arc::make_mut(run), policy)?;
             }
         }
-        runs.extend(run.runs.into_values());
+        runs.extend(run.runs.into_values().map(Arc::unwrap_or_clone));
         Ok(())
     })?;
     Ok(runs)

@@ -185,7 +185,7 @@ fn index(transcript: &Transcript, cut: usize) -> Result<Evidence, Failure> {
     let body = format!(r#"{{"model":"","messages":[{}]}}"#, messages.join(","));
     let view =
         wire::read(body.as_bytes(), Dialect::Chat).map_err(|_| Failure::Unreadable(transcript.id.clone()))?;
-    let voices = speaker::voices(&view.items, &Nobody);
+    let voices = speaker::voices(&view.items, &speaker::said(&view.items), &Nobody);
     let mut log = Log::default();
     log.learn(&view.items, &voices, |_, _| false, Timestamp::default());
     Ok(Evidence::index(log.happenings(), !log.cut))

@@ -109,7 +109,7 @@ fn take<T>(var: &Var<T>, value: &str, into: &mut Option<T>, wrong: &mut Vec<Stri
 /// A run's place among a hundred.
 fn place(run: &str) -> u8 {
     let hash = Hasher::new("arm").bytes(run.as_bytes()).finish();
-    let number = u64::from_str_radix(&hash.as_str()[..8], 16).unwrap_or_default();
+    let number = u64::from_str_radix(&hash.digits(8), 16).unwrap_or_default();
     (number % 100) as u8
 }
 

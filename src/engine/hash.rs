@@ -2,25 +2,54 @@
 //! two requests have in common when a client re-serialises, renames or
 //! re-spaces what it resends.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::view::{Call, Item, Role};
 
-/// 128 bits of SHA-256, as 32 hex digits.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct Hash(String);
+/// 128 bits of SHA-256, written as 32 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash([u8; BYTES]);
+
+const BYTES: usize = 16;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 impl Hash {
-    /// The hex digits.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// The first `count` of its hex digits.
+    pub fn digits(&self, count: usize) -> String {
+        let halves = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        halves.take(count).map(|half| char::from(DIGITS[usize::from(half)])).collect()
     }
 }
 
-impl std::fmt::Display for Hash {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.digits(2 * BYTES))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let digits = Cow::<str>::deserialize(deserializer)?;
+        let value = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 2 * BYTES);
+        let value = value.ok_or_else(|| D::Error::custom("not a hash of 32 hex digits"))?;
+        Ok(Hash(value.to_be_bytes()))
     }
 }
 
@@ -47,10 +76,23 @@ impl Hasher {
     /// Adds a text without its white space.
     pub fn text(&mut self, text: &str) -> &mut Self {
         let mut length = 0u64;
-        for word in text.split_whitespace() {
-            self.0.update(word.as_bytes());
+        // Words are short, and what takes them likes long pieces.
+        let (mut piece, mut filled) = ([0; 512], 0);
+        for word in text.split_whitespace().map(str::as_bytes) {
             length += word.len() as u64;
+            if filled + word.len() > piece.len() {
+                self.0.update(&piece[..filled]);
+                filled = 0;
+            }
+            match piece.get_mut(filled..filled + word.len()) {
+                Some(place) => {
+                    place.copy_from_slice(word);
+                    filled += word.len();
+                }
+                None => self.0.update(word),
+            }
         }
+        self.0.update(&piece[..filled]);
         self.0.update(length.to_le_bytes());
         self
     }
@@ -70,13 +112,10 @@ impl Hasher {
 
     /// The hash of all parts so far.
     pub fn finish(&self) -> Hash {
-        use std::fmt::Write as _;
         let digest = self.0.clone().finalize();
-        let mut hex = String::with_capacity(32);
-        for byte in &digest[..16] {
-            let _ = write!(hex, "{byte:02x}");
-        }
-        Hash(hex)
+        let mut head = [0; BYTES];
+        head.copy_from_slice(&digest[..BYTES]);
+        Hash(head)
     }
 }
 

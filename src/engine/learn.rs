@@ -3,6 +3,8 @@
 
 mod made;
 
+use std::sync::Arc;
+
 use super::custody::log::Log;
 use super::custody::run::{Run, Transfer};
 use super::decide::{Circumstances, learn_list, note_turns};
@@ -27,9 +29,9 @@ use made::{Ruled, fates, keep, made, rule, two_transfers};
 #[derive(Debug)]
 pub struct Learned {
     /// The run, brought up to date.
-    pub run: Run,
-    /// Its log.
-    pub log: Log,
+    pub run: Arc<Run>,
+    /// Its log; the same as before, if it learned nothing.
+    pub log: Arc<Log>,
     /// The ways to find it from now on.
     pub lookups: Vec<Lookup>,
     /// The transfers that wait for their receiver, by their `hop`.
@@ -65,6 +67,25 @@ pub struct Terms<'a> {
     pub may_correct: bool,
     /// What went back to the sender already.
     pub corrections: &'a [Correction],
+    /// The log learns the list when somebody asks for it: see [`may_wait`].
+    pub later: bool,
+}
+
+/// Whether a run that begins with this exchange can go without its log until somebody asks for it: nothing is
+/// transferred, and the list holds all that was said.
+pub fn may_wait(reading: &Reading<'_>, reply: &Reply) -> bool {
+    reading.transfers.is_empty()
+        && !reading.view.is_delta()
+        && !reading.view.server_state.stores
+        && !reply.calls.iter().any(|call| reading.offers_tool(&call.name))
+}
+
+/// The log of a run that began with an exchange that could wait.
+pub fn late_log(reading: &Reading<'_>, run: &Run, request: &Hash, at: Circumstances<'_>) -> Log {
+    let mut log = Log::default();
+    learn_list(&mut log, reading, run, at);
+    log.note_read(request);
+    log
 }
 
 /// Learns from an exchange. `run` and `log` are as stored now, or new.
@@ -72,7 +93,7 @@ pub fn learn(
     reading: &Reading<'_>,
     reply: &Reply,
     mut run: Run,
-    mut log: Log,
+    mut log: Arc<Log>,
     terms: Terms<'_>,
     at: Circumstances<'_>,
 ) -> Learned {
@@ -82,7 +103,11 @@ pub fn learn(
     let first_reply = note_reply(&mut run, speaker, at);
     let voices = reading.voices(&run);
     let turns = log.customer_turns().count();
-    learn_list(&mut log, reading, &run, at);
+    if !terms.later && (reading.view.is_delta() || !log.has_read(terms.request)) {
+        let log = Arc::make_mut(&mut log);
+        learn_list(log, reading, &run, at);
+        log.note_read(terms.request);
+    }
     let unanswered = run.turn_open && turns > 0 && log.customer_turns().count() > turns;
     note_turns(&mut run, &log, reading, &voices, at.body);
     let mut lookups: Vec<Lookup> = terms.header.map(header_lookup).into_iter().collect();
@@ -114,7 +139,7 @@ pub fn learn(
     let ruled = rule(reading, reply, &run, &made, terms, at.policy);
     let is_held_back = matches!(ruled.ruling, Ruling::Correct(_));
     if is_held_back {
-        run.note_correction(terms.request.clone());
+        run.note_correction(*terms.request);
         if reading.view.server_state.stores && !reply.id.is_empty() {
             run.note_replaced(terms.request, &reply.id);
         }
@@ -149,12 +174,13 @@ pub fn learn(
     if reading.view.server_state.stores && !is_held_back {
         // The next request may show nothing of it.
         let kept = reply.calls.iter().filter(|call| call.complete && !reading.offers_tool(&call.name));
-        log.learn_reply(kept, if transfers.is_empty() { &reply.text } else { "" });
+        Arc::make_mut(&mut log).learn_reply(kept, if transfers.is_empty() { &reply.text } else { "" });
     }
     if speaker.is_some() && !reading.is_bystander() {
         run.turn_open = !reply.calls.is_empty();
     }
     let Ruled { ruling, faults } = ruled;
+    let run = Arc::new(run);
     Learned { run, log, lookups, transfers, refused, ruling, faults, fates, findings, values_used, signals }
 }
 

@@ -62,7 +62,7 @@ mod tests {
 
     fn check(dialect: Dialect, body: &str, expected: &[Code]) {
         let body = Bytes::copy_from_slice(body.as_bytes());
-        let naming = Naming::default();
+        let naming = std::sync::Arc::new(Naming::default());
         let reading = reading(wire::read(&body, dialect).expect("a body"), &naming, None);
         let codes: Vec<Code> = odd_list(&reading).into_iter().map(|finding| finding.code).collect();
         assert_eq!(codes, expected, "{}", String::from_utf8_lossy(&body));

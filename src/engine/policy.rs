@@ -1,5 +1,7 @@
 //! What the operator chose, as far as the engine needs it.
 
+use std::sync::Arc;
+
 use super::custody::budget::Allowance;
 use super::custody::judge::Limits;
 use super::handoff::contract::Fields;
@@ -77,7 +79,7 @@ pub struct Policy {
     /// The name of a client's own tool whose call is the contract of the transfer behind it.
     pub submit_tool: String,
     /// Which tools are transfers.
-    pub naming: Naming,
+    pub naming: Arc<Naming>,
     /// What travels behind the brief.
     pub transcript: transcript::Policy,
     /// What the server behind Seam wants of a list.

@@ -2,14 +2,15 @@
 //! offers, the transfers in its history, and where to look its run up.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use super::custody::agent::Fingerprint;
 use super::custody::log::pair;
 use super::custody::run::{introduces, words};
 use super::handoff::brief;
 use super::handoff::detect::{Destination, Naming, Offer, Offered, is_refusal, same_agent};
-use super::handoff::speaker::{Company, Speaker, Voice, voices};
-use super::hash::{Hash, Hasher};
+use super::handoff::speaker::{Company, Said, Speaker, Voice, said, voices};
+use super::hash::{self, Hash, Hasher};
 use super::view::{Role, Seal, View};
 use super::wire::{NestedCall, nested_calls};
 
@@ -24,7 +25,7 @@ const DELEGATED_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Reading<'b> {
     /// How transfers are named here.
-    naming: &'b Naming,
+    naming: Arc<Naming>,
     /// The request.
     pub view: View<'b>,
     /// Whose system text and tools these are.
@@ -39,6 +40,14 @@ pub struct Reading<'b> {
     pub transfers: Vec<Visible>,
     /// Which result answers which call.
     pub results: HashMap<(usize, usize), usize>,
+    /// What each item's text tells by itself.
+    said: Vec<Said>,
+    /// Where to look the run up, beside the operator's header; found out once.
+    lookups: OnceLock<Vec<Lookup>>,
+    /// The hash of the request, once somebody asked for it.
+    request: OnceLock<Hash>,
+    /// The words of the system text, once somebody asked for them.
+    system_words: OnceLock<Vec<String>>,
 }
 
 /// A transfer call in the history.
@@ -114,7 +123,17 @@ impl Lookup {
 }
 
 /// Reads what a request says about transfers. `agent` is the operator's agent header.
-pub fn reading<'b>(view: View<'b>, naming: &'b Naming, agent: Option<&str>) -> Reading<'b> {
+pub fn reading<'b>(view: View<'b>, naming: &Arc<Naming>, agent: Option<&str>) -> Reading<'b> {
+    reading_on(view, naming, agent, None)
+}
+
+/// The same, where so many first bytes are those of an earlier reading's body.
+pub fn reading_on<'b>(
+    view: View<'b>,
+    naming: &Arc<Naming>,
+    agent: Option<&str>,
+    earlier: Option<(&Reading<'_>, usize)>,
+) -> Reading<'b> {
     let leading = view.leading_system();
     let system = view.items[..leading].iter().map(|item| item.text.as_ref()).collect::<Vec<_>>().join("\n");
     // Without a role for instructions they open the first turn; with one, a customer cannot speak for Seam.
@@ -138,10 +157,56 @@ pub fn reading<'b>(view: View<'b>, naming: &'b Naming, agent: Option<&str>) -> R
             }
         }
     }
-    Reading { naming, view, print, system, briefed, offers, transfers, results }
+    let mut told: Vec<Said> =
+        earlier.map(|(earlier, same)| earlier.said_in(same).to_vec()).unwrap_or_default();
+    told.extend(said(&view.items[told.len()..]));
+    let (naming, said) = (Arc::clone(naming), told);
+    Reading {
+        naming,
+        view,
+        print,
+        system,
+        briefed,
+        offers,
+        transfers,
+        results,
+        said,
+        lookups: OnceLock::new(),
+        request: OnceLock::new(),
+        system_words: OnceLock::new(),
+    }
 }
 
 impl Reading<'_> {
+    /// The same reading, which outlives the body.
+    pub fn into_owned(self) -> Reading<'static> {
+        Reading {
+            naming: self.naming,
+            view: self.view.into_owned(),
+            print: self.print,
+            system: self.system,
+            briefed: self.briefed,
+            offers: self.offers,
+            transfers: self.transfers,
+            results: self.results,
+            said: self.said,
+            lookups: self.lookups,
+            request: self.request,
+            system_words: self.system_words,
+        }
+    }
+
+    /// What was said in the items before any that reaches beyond the first `same` bytes.
+    fn said_in(&self, same: usize) -> &[Said] {
+        let count = self.view.items.iter().take_while(|item| item.span.end <= same).count();
+        &self.said[..count]
+    }
+
+    /// The hash of the request; `body` is what it was read from.
+    pub fn request(&self, body: &[u8]) -> &Hash {
+        self.request.get_or_init(|| hash::request(body))
+    }
+
     /// Whether a tool of this name is a transfer tool on offer.
     pub fn offers_tool(&self, name: &str) -> bool {
         self.offers.iter().any(|offer| self.view.tools[offer.tool].name == name)
@@ -189,15 +254,19 @@ impl Reading<'_> {
     pub fn calls_itself(&self, to: &Destination) -> bool {
         let named = |name: &str| {
             let name: Vec<String> = words(name).collect();
-            let system: Vec<String> = words(&self.system).collect();
+            let system = self.system_words();
             !name.is_empty() && system.windows(name.len()).any(|window| window == name)
         };
         named(&to.name) || to.uncounted.as_deref().is_some_and(named)
     }
 
+    fn system_words(&self) -> &[String] {
+        self.system_words.get_or_init(|| words(&self.system).collect())
+    }
+
     /// As what the agent's own instructions introduce it: the words behind `You are the`.
     pub fn introduction(&self) -> String {
-        let system: Vec<String> = words(&self.system).collect();
+        let system = self.system_words();
         let Some(at) = system.windows(2).position(|pair| pair == ["you", "are"]) else {
             return String::new();
         };
@@ -212,20 +281,20 @@ impl Reading<'_> {
 
     /// The voices of the list, as far as the list and `run` tell.
     pub fn voices(&self, run: &impl Company) -> Vec<Voice<'_>> {
-        voices(&self.view.items, &ListAnd { reading: self, run })
+        voices(&self.view.items, &self.said, &ListAnd { reading: self, run })
     }
 
-    /// Where to look the run up, the surest way first. `header` is the operator's run header.
-    pub fn lookups(&self, header: Option<&str>) -> Vec<Lookup> {
-        let mut lookups = Vec::new();
-        if let Some(id) = header {
-            lookups.push(Lookup::new(Way::Header, &Hasher::new("header").bytes(id.as_bytes()).finish()));
-        }
+    /// Where the request itself says to look the run up, the surest way first.
+    pub fn lookups(&self) -> &[Lookup] {
+        self.lookups.get_or_init(|| self.find_lookups())
+    }
+
+    fn find_lookups(&self) -> Vec<Lookup> {
         if self.view.is_delta() {
             // What the list shows is no more than its end: it tells no run from another.
-            lookups.extend(self.held_lookups());
-            return lookups;
+            return self.held_lookups();
         }
+        let mut lookups = Vec::new();
         let voices = self.voices(&Nobody);
         for visible in self.transfers.iter().rev().take(4) {
             lookups.push(Lookup::new(Way::Call, &visible.mark));
@@ -253,11 +322,8 @@ impl Reading<'_> {
 
     /// The customer's turns, as hashes of their words, in order.
     pub fn turns(&self, voices: &[Voice<'_>]) -> Vec<Hash> {
-        voices
-            .iter()
-            .filter(|voice| voice.speaker == Speaker::Customer)
-            .map(|voice| turn_hash(&voice.words))
-            .collect()
+        let customers = self.said.iter().zip(voices).filter(|(_, voice)| voice.speaker == Speaker::Customer);
+        customers.map(|(said, voice)| *said.hash.get_or_init(|| turn_hash(&voice.words))).collect()
     }
 
     /// The keys under which what this list's item says can be found again.

@@ -176,7 +176,7 @@ pub fn terminal(reading: &Reading<'_>, handoff: &Handoff, policy: &Policy) -> Op
 
 /// The required arguments of a tool, filled; none where one of them is not for words.
 fn filled(tool: &Tool<'_>, handoff: &Handoff) -> Option<String> {
-    let schema: Value = match tool.parameters {
+    let schema: Value = match tool.parameters.as_deref() {
         None => Value::Null,
         Some(parameters) => serde_json::from_str(parameters).ok()?,
     };
@@ -264,8 +264,12 @@ mod tests {
         let handoff =
             Handoff { task: line("Refund it."), reason: line("A refund is due."), ..Handoff::default() };
         let check = |parameters: Option<&str>, handoff: &Handoff, expected: Option<&str>| {
-            let tool =
-                Tool { name: Cow::Borrowed("transfer_to_human"), description: None, parameters, span: 0..0 };
+            let tool = Tool {
+                name: Cow::Borrowed("transfer_to_human"),
+                description: None,
+                parameters: parameters.map(Cow::Borrowed),
+                span: 0..0,
+            };
             assert_eq!(filled(&tool, handoff).as_deref(), expected, "{parameters:?}");
         };
         check(None, &handoff, Some("{}"));

@@ -47,6 +47,11 @@ pub struct View<'b> {
     pub hidden: Vec<Hidden<'b>>,
 }
 
+/// The same text, in bytes of its own.
+fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
+}
+
 /// A hidden reasoning item.
 #[derive(Clone, Debug)]
 pub struct Hidden<'b> {
@@ -57,6 +62,23 @@ pub struct Hidden<'b> {
 }
 
 impl View<'_> {
+    /// The same view, which outlives the body that it was read from.
+    pub fn into_owned(self) -> View<'static> {
+        View {
+            dialect: self.dialect,
+            model: self.model.map(own),
+            stream: self.stream,
+            choices: self.choices,
+            shaped_reply: self.shaped_reply,
+            tools: self.tools.into_iter().map(Tool::into_owned).collect(),
+            items: self.items.into_iter().map(Item::into_owned).collect(),
+            list: self.list,
+            head: self.head,
+            server_state: self.server_state.into_owned(),
+            hidden: self.hidden.into_iter().map(Hidden::into_owned).collect(),
+        }
+    }
+
     /// How many system-type items stand before anything else.
     pub fn leading_system(&self) -> usize {
         self.items.iter().take_while(|item| item.role == Role::System).count()
@@ -65,6 +87,12 @@ impl View<'_> {
     /// Whether the list holds only what is new, and the upstream has what came before.
     pub fn is_delta(&self) -> bool {
         self.server_state.previous.is_some() || self.server_state.conversation.is_some()
+    }
+}
+
+impl Hidden<'_> {
+    fn into_owned(self) -> Hidden<'static> {
+        Hidden { item: self.item, id: own(self.id) }
     }
 }
 
@@ -93,6 +121,18 @@ pub struct ServerState<'b> {
     pub refers: bool,
 }
 
+impl ServerState<'_> {
+    fn into_owned(self) -> ServerState<'static> {
+        ServerState {
+            previous: self.previous.map(own),
+            conversation: self.conversation.map(own),
+            stores: self.stores,
+            background: self.background,
+            refers: self.refers,
+        }
+    }
+}
+
 /// A tool on offer.
 #[derive(Clone, Debug)]
 pub struct Tool<'b> {
@@ -101,9 +141,20 @@ pub struct Tool<'b> {
     /// What the client says it does.
     pub description: Option<Cow<'b, str>>,
     /// The raw JSON schema of its parameters, where one is given.
-    pub parameters: Option<&'b str>,
+    pub parameters: Option<Cow<'b, str>>,
     /// The element in the list of tools.
     pub span: Span,
+}
+
+impl Tool<'_> {
+    fn into_owned(self) -> Tool<'static> {
+        Tool {
+            name: own(self.name),
+            description: self.description.map(own),
+            parameters: self.parameters.map(own),
+            span: self.span,
+        }
+    }
 }
 
 /// Who an item of the list is from, as the wire says it. Whether a `User` item
@@ -171,6 +222,23 @@ pub struct Item<'b> {
     pub media: usize,
 }
 
+impl Item<'_> {
+    fn into_owned(self) -> Item<'static> {
+        Item {
+            span: self.span,
+            role: self.role,
+            name: self.name.map(own),
+            text: own(self.text),
+            form: self.form,
+            content: self.content,
+            calls: self.calls.into_iter().map(Call::into_owned).collect(),
+            answers: self.answers.map(own),
+            seal: self.seal,
+            media: self.media,
+        }
+    }
+}
+
 /// Whether an item may lose a part of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
@@ -193,6 +261,12 @@ pub struct Call<'b> {
     pub arguments: Cow<'b, str>,
     /// The call's element in its message, or the item itself.
     pub span: Span,
+}
+
+impl Call<'_> {
+    fn into_owned(self) -> Call<'static> {
+        Call { id: own(self.id), name: own(self.name), arguments: own(self.arguments), span: self.span }
+    }
 }
 
 /// What a rebuilt request looks like, in the view's own terms. The dialect

@@ -3,6 +3,7 @@
 
 mod exchange;
 mod held;
+mod readings;
 mod told;
 
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::inject::Asked;
 use crate::engine::hash::{self, Hasher};
 use crate::engine::policy::{self, Policy};
-use crate::engine::read::{Lookup, Reading, reading, resent_lookup, transfer_lookup};
+use crate::engine::read::{Lookup, Reading, header_lookup, resent_lookup, transfer_lookup};
 use crate::engine::time::Timestamp;
 use crate::engine::view::{Dialect, Plan};
 use crate::engine::watch::Hold;
@@ -35,6 +36,7 @@ use crate::telemetry::trace::{SeenIn, Trace};
 use crate::telemetry::{Passed, Telemetry};
 pub(crate) use exchange::Exchange;
 use exchange::{About, Shown};
+use readings::Readings;
 use told::{Before, Course};
 
 /// Writers of one run that may come in between before a request gives up and passes as it is. Those of
@@ -66,6 +68,7 @@ pub(crate) struct Inspector {
 #[derive(Debug)]
 struct Inner {
     policy: Policy,
+    readings: Readings,
     live: Arc<Live>,
     runs: Arc<Runs>,
     clock: Clock,
@@ -114,6 +117,7 @@ impl Inspector {
         let runs = Runs::new(store, config.retention, config.pending_ttl, Arc::clone(&telemetry));
         Inspector {
             inner: Arc::new(Inner {
+                readings: Readings::new(Arc::clone(&policy.naming)),
                 policy,
                 live: Arc::new(Live::new(config.mode, config.rewrite_percent)),
                 runs: Arc::new(runs),
@@ -173,20 +177,19 @@ impl Inner {
         if !self.may_concern(body) {
             return forward(Passed::NoTransfer);
         }
-        let view = match wire::read(body, dialect) {
-            Ok(view) => view,
+        let who = Who { trace: trace.clone(), ..self.who(&head.headers) };
+        let reading = match self.readings.read(body, dialect, who.agent.as_deref()) {
+            Ok(reading) => reading,
             Err(why) => {
                 self.telemetry.finding(&Finding::new(Code::BodyUnreadable, "body", why.to_string()));
                 self.tell_undecided(&head.headers, None, Passed::BodyUnreadable);
                 return (Verdict::Untouched(Passed::BodyUnreadable), None);
             }
         };
-        let who = Who { trace: trace.clone(), ..self.who(&head.headers) };
-        trace.read(&view, who.agent.as_deref());
+        trace.read(&reading.view, who.agent.as_deref());
         if who.agent.as_deref().is_some_and(|name| self.observers.iter().any(|known| known.matches(name))) {
             return forward(Passed::Observer);
         }
-        let reading = reading(view, &self.policy.naming, who.agent.as_deref());
         if reading.offers.is_empty() && reading.transfers.is_empty() && self.runs.is_untouched() {
             return forward(Passed::NoTransfer);
         }
@@ -250,7 +253,7 @@ impl Inner {
         let hold = holds.then(|| Box::new(self.terms(&reading, sent, asked)));
         let arm = if shadow.is_some() { Arm::Observe } else { Arm::Rewrite };
         let (inner, body) = (shared.clone(), body.clone());
-        let about = About { inner, body, dialect, who, at, run, arm, shown, headed: None };
+        let about = About { inner, body, reading, who, at, run, arm, shown, headed: None };
         (verdict, Some(Exchange::new(about, hold)))
     }
 
@@ -313,10 +316,9 @@ impl Inner {
         at: Timestamp,
     ) -> Result<(Decision, Before), Trouble> {
         let fresh = unseen_id(reading, &who.tenant).unwrap_or_else(|| self.fresh_id());
-        let mut lookups = reading.lookups(who.run.as_deref());
-        if who.retries {
-            lookups.push(resent_lookup(&hash::request(body)));
-        }
+        let named = who.run.as_deref().map(header_lookup);
+        let resent = who.retries.then(|| resent_lookup(reading.request(body)));
+        let lookups: Vec<&Lookup> = named.iter().chain(reading.lookups()).chain(&resent).collect();
         let mut turn = None;
         for _ in 0..TRIES {
             let Candidates { found, beside } = self.runs.find(&who.tenant, &lookups).await?;
@@ -336,12 +338,14 @@ impl Inner {
                 return Ok((decision, before));
             };
             let shadow = self.shadow(&run.id, wish).is_some();
-            if let Some(taken) = decision.hop.and_then(|hop| run.transfer_mut(hop)) {
+            if let Some(hop) = decision.hop
+                && let Some(taken) = Arc::make_mut(run).transfer_mut(hop)
+            {
                 taken.shadow = shadow;
             }
             let unseen: Vec<u32> =
                 decision.hop.into_iter().filter(|hop| is_new_to_the_list(run, *hop)).collect();
-            let spans = who.trace.transfers(run, &unseen, SeenIn::List);
+            let spans = who.trace.transfers(Arc::make_mut(run), &unseen, SeenIn::List);
             let ways = new_ways(reading, run);
             match self.runs.keep(&who.tenant, run, None, beside.versions(&run.id), &ways, at).await {
                 Ok(()) => {
@@ -367,8 +371,9 @@ fn unseen_id(reading: &Reading<'_>, tenant: &Tenant) -> Option<String> {
     let result = reading.last_answered()?.result?;
     let items = &reading.view.items[..=result];
     let beginning = hash::prefix(items, items.len());
-    let id = Hasher::new("unseen run").bytes(tenant.as_bytes()).bytes(beginning.as_str().as_bytes()).finish();
-    Some(id.as_str()[..16].to_owned())
+    let id =
+        Hasher::new("unseen run").bytes(tenant.as_bytes()).bytes(beginning.to_string().as_bytes()).finish();
+    Some(id.digits(16))
 }
 
 /// Whether nobody saw the transfer of this hop before the list showed it.
@@ -407,7 +412,7 @@ fn hold(config: &Config) -> Hold {
 
 /// The id of this process's `n`th run.
 fn fresh(seed: &str, n: u64) -> String {
-    Hasher::new("run").bytes(seed.as_bytes()).bytes(&n.to_le_bytes()).finish().as_str()[..16].to_owned()
+    Hasher::new("run").bytes(seed.as_bytes()).bytes(&n.to_le_bytes()).finish().digits(16)
 }
 
 /// What a request asks for itself, in the header `seam-mode`.

@@ -14,6 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bytes::Bytes;
 use redb::Database;
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -54,7 +55,7 @@ struct Book {
 
 /// A write that waits for its commit.
 struct Order {
-    write: Write,
+    write: Write<Bytes>,
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -96,6 +97,7 @@ impl Embedded {
     }
 
     pub(super) async fn write(&self, write: Write) -> Result<(), StoreError> {
+        let write = write.encoded()?;
         let (done, answer) = oneshot::channel();
         let gone = || StoreError::Unreachable("its thread has ended".to_owned());
         let orders = self.orders.as_ref().ok_or_else(gone)?;
@@ -165,7 +167,7 @@ impl Book {
     }
 
     /// Does the writes in one transaction, each of them whole or not at all.
-    fn commit(&self, writes: Vec<Write>) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    fn commit(&self, writes: Vec<Write<Bytes>>) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         let database = self.database_or_reopened()?;
         let now = self.clock.now();
         if writes.is_empty() && !tables::has_expired(&database, now).map_err(failed)? {

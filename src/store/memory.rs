@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use moka::Expiry;
 use moka::sync::Cache;
 
 use super::write::{Step, Version, Write};
-use super::{StoreError, Value};
+use super::{Content, StoreError, Value};
 use crate::clock::Clock;
 use crate::engine::time::Timestamp;
 
@@ -52,7 +51,7 @@ struct Entry {
 
 #[derive(Clone, Debug)]
 enum What {
-    Value(Bytes, Version),
+    Value(Content, Version),
     Set(Vec<String>),
 }
 
@@ -71,7 +70,7 @@ impl Memory {
 
     pub(super) fn value(&self, key: &str) -> Option<Value> {
         match self.fresh(&value_key(key))? {
-            What::Value(bytes, version) => Some((bytes, version)),
+            What::Value(content, version) => Some((content, version)),
             What::Set(_) => None,
         }
     }
@@ -139,7 +138,9 @@ impl Memory {
         for (key, entry) in &self.entries {
             let key = key[2..].to_owned();
             match entry.what {
-                What::Value(bytes, _) => drop(dump.values.insert(key, bytes)),
+                What::Value(content, _) => {
+                    drop(dump.values.insert(key, content.bytes().expect("it encodes")));
+                }
                 What::Set(members) => drop(dump.sets.insert(key, members)),
             }
         }
@@ -193,7 +194,7 @@ impl List {
 impl Entry {
     fn weight(&self) -> usize {
         match &self.what {
-            What::Value(bytes, _) => bytes.len(),
+            What::Value(content, _) => content.weight(),
             What::Set(members) => members.iter().map(String::len).sum(),
         }
     }
@@ -233,7 +234,7 @@ mod tests {
     fn over_its_capacity_the_least_used_goes() {
         let memory = Memory::new(100 << 10, Clock::manual(Timestamp(1)));
         for n in 0..100 {
-            let value = Bytes::from(vec![0; 10 << 10]);
+            let value = bytes::Bytes::from(vec![0; 10 << 10]);
             let write = Write::default().put(n.to_string(), value, Expect::Absent, Duration::from_mins(1));
             memory.write(write).expect("it is written");
         }

@@ -1,6 +1,7 @@
 //! The store: where runs and the ways to find them live between requests. A
 //! store keeps bytes under keys with versions; what they mean is not its business.
 
+mod content;
 mod embedded;
 mod error;
 mod memory;
@@ -14,9 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(test)]
 use bytes::Bytes;
 
 pub(crate) use self::redis::Address;
+pub use content::{Content, Live};
 pub use embedded::OpenError;
 pub use error::StoreError;
 pub use write::{Expect, Version, Write};
@@ -56,7 +59,7 @@ enum Place {
 }
 
 /// A value and its version.
-pub type Value = (Bytes, Version);
+pub type Value = (Content, Version);
 
 impl Store {
     /// A store in this process's memory, of at most `capacity` bytes.
@@ -119,10 +122,9 @@ impl Store {
 
     /// Writes all of it, or nothing.
     pub async fn write(&self, write: Write) -> Result<(), StoreError> {
-        write.check()?;
         self.patiently(async {
             match &self.place {
-                Place::Memory(memory) => memory.write(write),
+                Place::Memory(memory) => memory.write(write.checked()?),
                 Place::File(file) => file.write(write).await,
                 Place::Redis(redis) => redis.write(write).await,
             }

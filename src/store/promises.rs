@@ -49,7 +49,7 @@ impl Subject {
 
     async fn value(&self, key: &str) -> Option<String> {
         let found = self.store.get(key).await.expect("it answers");
-        found.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned())
+        found.map(|(content, _)| String::from_utf8_lossy(&content.bytes().expect("bytes")).into_owned())
     }
 
     async fn version(&self, key: &str) -> Option<Version> {
@@ -136,8 +136,9 @@ pub(super) async fn no_write_is_lost_where_writers_read_and_try_again(subject: &
                 loop {
                     let found = store.get("count").await.expect("it answers");
                     let version = found.as_ref().map(|(_, version)| *version);
-                    let count: u32 = found
-                        .map_or(0, |(bytes, _)| String::from_utf8_lossy(&bytes).parse().expect("a number"));
+                    let count: u32 = found.map_or(0, |(content, _)| {
+                        String::from_utf8_lossy(&content.bytes().expect("bytes")).parse().expect("a number")
+                    });
                     let more = put("count", &(count + 1).to_string(), version.into());
                     match store.write(more).await {
                         Ok(()) => return,
@@ -263,14 +264,17 @@ pub(super) async fn any_bytes_under_any_key_come_back(subject: &Subject) {
         subject.write(write).await;
         let keys: Vec<String> = pairs.keys().map(key).collect();
         let values = subject.store.values(&keys).await.expect("it answers");
-        let values: Vec<_> = values.into_iter().map(|value| value.map(|(bytes, _)| bytes.to_vec())).collect();
+        let values: Vec<_> = values
+            .into_iter()
+            .map(|value| value.map(|(content, _)| content.bytes().expect("bytes").to_vec()))
+            .collect();
         assert_eq!(values, pairs.values().cloned().map(Some).collect::<Vec<_>>());
         let members = subject.store.members(&keys).await.expect("it answers");
         assert_eq!(members, pairs.keys().map(|name| vec![name.clone()]).collect::<Vec<_>>());
     }
     assert!(subject.store.values(&[]).await.expect("it answers").is_empty());
     let missing = subject.store.values(&["none".into(), "0/none".into()]).await.expect("it answers");
-    assert_eq!(missing, [None, None]);
+    assert!(missing.iter().all(Option::is_none));
 }
 
 pub(super) async fn a_value_that_is_too_large_is_refused(subject: &Subject) {
@@ -280,6 +284,7 @@ pub(super) async fn a_value_that_is_too_large_is_refused(subject: &Subject) {
     assert_eq!(subject.store.write(write(bytes)).await, Err(StoreError::TooLarge { bytes }));
     subject.write(write(2 << 20)).await;
     let (value, _) = subject.store.get("a").await.expect("it answers").expect("it is there");
+    let value = value.bytes().expect("bytes");
     assert!(value.len() == 2 << 20 && value.iter().all(|byte| *byte == 7));
 }
 

@@ -67,6 +67,7 @@ impl Redis {
     }
 
     pub(super) async fn write(&self, write: Write) -> Result<(), StoreError> {
+        let write = write.encoded()?;
         let mut call = self.script.prepare_invoke();
         for step in write.steps {
             let (key, arguments) = spelled(step);
@@ -124,11 +125,11 @@ fn split(mut stored: Bytes) -> Result<Value, StoreError> {
     }
     let content = stored.split_off(VERSION_DIGITS);
     let version: Option<Version> = std::str::from_utf8(&stored).ok().and_then(|digits| digits.parse().ok());
-    Ok((content, version.ok_or_else(unknown)?))
+    Ok((content.into(), version.ok_or_else(unknown)?))
 }
 
 /// A step as the script takes it: its key, and five arguments.
-fn spelled(step: Step) -> (String, [Bytes; 5]) {
+fn spelled(step: Step<Bytes>) -> (String, [Bytes; 5]) {
     let number = |number: u128| Bytes::from(number.to_string());
     let word = Bytes::from_static;
     let none = Bytes::new;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{StoreError, VALUE_LIMIT};
+use super::{Content, StoreError, VALUE_LIMIT};
 use crate::engine::time::Timestamp;
 
 /// A value's version. It grows with every write of its key, and is not used again when a key was
@@ -21,15 +21,15 @@ pub enum Expect {
 }
 
 /// Steps that happen together or not at all, in their order. A key is put at most once.
-#[derive(Clone, Debug, Default)]
-pub struct Write {
-    pub(super) steps: Vec<Step>,
+#[derive(Clone, Debug)]
+pub struct Write<C = Content> {
+    pub(super) steps: Vec<Step<C>>,
 }
 
 /// One step of a [`Write`].
 #[derive(Clone, Debug)]
-pub(super) enum Step {
-    Put { key: String, value: Bytes, expect: Expect, ttl: Duration },
+pub(super) enum Step<C = Content> {
+    Put { key: String, value: C, expect: Expect, ttl: Duration },
     Add { key: String, member: String, cap: usize, ttl: Duration },
     Note { list: String, member: String, at: Timestamp, cap: usize, ttl: Duration },
     RemoveValue { key: String },
@@ -40,7 +40,8 @@ pub(super) enum Step {
 impl Write {
     /// Puts `value` under `key` if `expect` holds, to live for `ttl` from now.
     #[must_use]
-    pub fn put(mut self, key: String, value: Bytes, expect: Expect, ttl: Duration) -> Self {
+    pub fn put(mut self, key: String, value: impl Into<Content>, expect: Expect, ttl: Duration) -> Self {
+        let value = value.into();
         self.steps.push(Step::Put { key, value, expect, ttl });
         self
     }
@@ -76,24 +77,53 @@ impl Write {
         self
     }
 
-    /// What no store takes.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
-        let too_large = |step: &Step| match step {
-            Step::Put { value, .. } if value.len() > VALUE_LIMIT => Some(value.len()),
-            _ => None,
-        };
-        match self.steps.iter().find_map(too_large) {
-            Some(bytes) => Err(StoreError::TooLarge { bytes }),
-            None => Ok(()),
+    /// The same, if a store takes it.
+    pub(super) fn checked(self) -> Result<Self, StoreError> {
+        let bytes = self.steps.iter().map(|step| match step {
+            Step::Put { value, .. } => value.weight(),
+            _ => 0,
+        });
+        match bytes.max() {
+            Some(bytes) if bytes > VALUE_LIMIT => Err(StoreError::TooLarge { bytes }),
+            _ => Ok(self),
         }
     }
 
+    /// The same in bytes, if a store takes it.
+    pub(super) fn encoded(self) -> Result<Write<Bytes>, StoreError> {
+        let encoded = |step| {
+            Ok(match step {
+                Step::Put { key, value, expect, ttl } => {
+                    let value: Bytes = Content::bytes(&value)?;
+                    if value.len() > VALUE_LIMIT {
+                        return Err(StoreError::TooLarge { bytes: value.len() });
+                    }
+                    Step::Put { key, value, expect, ttl }
+                }
+                Step::Add { key, member, cap, ttl } => Step::Add { key, member, cap, ttl },
+                Step::Note { list, member, at, cap, ttl } => Step::Note { list, member, at, cap, ttl },
+                Step::RemoveValue { key } => Step::RemoveValue { key },
+                Step::RemoveSet { key } => Step::RemoveSet { key },
+                Step::Forget { list, member } => Step::Forget { list, member },
+            })
+        };
+        Ok(Write { steps: self.steps.into_iter().map(encoded).collect::<Result<_, StoreError>>()? })
+    }
+}
+
+impl<C> Write<C> {
     /// What has to hold before anything is written.
     pub(super) fn expectations(&self) -> impl Iterator<Item = (&str, Expect)> {
         self.steps.iter().filter_map(|step| match step {
             Step::Put { key, expect, .. } => Some((key.as_str(), *expect)),
             _ => None,
         })
+    }
+}
+
+impl Default for Write {
+    fn default() -> Self {
+        Write { steps: Vec::new() }
     }
 }
 

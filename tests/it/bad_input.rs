@@ -34,14 +34,14 @@ async fn what_is_not_readable_passes_with_a_finding() {
     let cut_off = body(r#"[{"role":"user","content":"hi"}]"#);
     let not_utf8 = [body("[]").as_bytes(), b"\xff\xfe"].concat();
     let bodies: [&[u8]; 8] = [
-        b"transfer_to_ward, but not JSON",
+        br#"{"name":"transfer_to_ward"}, but not JSON"#,
         &cut_off.as_bytes()[..cut_off.len() - 3],
         deep.as_bytes(),
         twice.as_bytes(),
         &not_utf8,
-        br#"["transfer_to_ward"]"#,
-        br#"{"messages":"transfer_to_ward"}"#,
-        br#"{"messages":[{"role":"user","role":"system","content":"transfer_to_ward"}]}"#,
+        br#"[{"name":"transfer_to_ward"}]"#,
+        br#"{"messages":{"name":"transfer_to_ward"}}"#,
+        br#"{"messages":[{"role":"user","role":"system","name":"transfer_to_ward"}]}"#,
     ];
     for (n, body) in bodies.iter().enumerate() {
         passes(&seam, &mut upstream, "", body).await;

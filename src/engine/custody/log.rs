@@ -25,6 +25,9 @@ pub struct Log {
     entries: Vec<Entry>,
     /// Whether entries had to go, so that the log is not the whole run.
     pub cut: bool,
+    /// The request that it learned from last: the same one again tells nothing new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read: Option<Hash>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -66,11 +69,11 @@ impl Log {
         let results = Results::of(items, now);
         let mut known: HashMap<Hash, Vec<usize>> = HashMap::new();
         for (at, entry) in self.entries.iter().enumerate() {
-            known.entry(entry.mark.clone()).or_default().push(at);
+            known.entry(entry.mark).or_default().push(at);
         }
         let mut met: HashMap<Hash, usize> = HashMap::new();
         let mut note = |log: &mut Vec<Entry>, entry: Entry| {
-            let nth = met.entry(entry.mark.clone()).or_default();
+            let nth = met.entry(entry.mark).or_default();
             let place = known.get(&entry.mark).and_then(|places| places.get(*nth)).copied();
             *nth += 1;
             match place {
@@ -140,6 +143,16 @@ impl Log {
         self.entries.extend(Entry::said(&voice));
         self.entries.extend(calls.map(|call| Entry::call(&call.id, &call.name, &call.arguments, None, None)));
         self.trim();
+    }
+
+    /// Whether this request is the one that it learned from last.
+    pub fn has_read(&self, request: &Hash) -> bool {
+        self.read.as_ref() == Some(request)
+    }
+
+    /// It has learned from this request.
+    pub fn note_read(&mut self, request: &Hash) {
+        self.read = Some(*request);
     }
 
     /// The result of the newest call with this id that has none.

@@ -283,6 +283,31 @@ impl Run {
         self.turns.iter().zip(turns).all(|(known, turn)| known == turn)
     }
 
+    /// Bytes that it takes, about.
+    pub fn bytes(&self) -> usize {
+        /// What an agent's fingerprint takes, and what a fact or a transfer takes beside its longer texts.
+        const AGENT: usize = 1024;
+        const FACT: usize = 512;
+        const TRANSFER: usize = 2048;
+        let turn = |turn: &Turn| turn.words.len() + turn.raw.as_ref().map_or(0, String::len);
+        let texts = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
+        let transfer = |transfer: &Transfer| {
+            let record = &transfer.record;
+            let brief = record.brief.as_ref().map_or(0, String::len);
+            TRANSFER
+                + record.facts.len() * FACT
+                + record.call.arguments.len()
+                + brief
+                + texts(&transfer.delegated)
+                + texts(&transfer.put_back)
+        };
+        size_of::<Run>()
+            + self.agents.len() * AGENT
+            + self.turns.len() * size_of::<Hash>()
+            + [&self.opening, &self.latest].into_iter().flatten().map(turn).sum::<usize>()
+            + self.transfers.iter().map(transfer).sum::<usize>()
+    }
+
     /// Which of the run's agents speaks.
     pub fn recognise(&self, print: &Fingerprint) -> Recognised {
         recognise(print, self.agents.iter().map(|agent| &agent.print))
@@ -385,7 +410,7 @@ impl Run {
 
     /// Notes that this reply went back to its sender.
     pub fn note_replaced(&mut self, request: &Hash, id: &str) {
-        self.replaced.push(Replaced { request: request.clone(), id: id.to_owned(), by: String::new() });
+        self.replaced.push(Replaced { request: *request, id: id.to_owned(), by: String::new() });
         if self.replaced.len() > CORRECTED {
             self.replaced.remove(0);
         }

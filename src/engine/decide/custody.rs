@@ -1,6 +1,8 @@
 //! An agent that had the run before and is not its holder: the customer or the
 //! client may have brought it back, or it goes on though it should not.
 
+use std::sync::Arc;
+
 use super::{Action, Circumstances, Decision, Pass, rewrite_for_holder};
 use crate::engine::custody::agent::Recognised;
 use crate::engine::custody::run::{Holder, Run};
@@ -14,9 +16,9 @@ use crate::engine::record::State;
 const SILENCE_MS: u64 = 30 * 60 * 1000;
 
 /// Decides about a request that is neither the holder's nor a receiver's.
-pub(super) fn other(reading: &Reading<'_>, mut run: Run, at: Circumstances<'_>) -> Decision {
+pub(super) fn other(reading: &Reading<'_>, mut run: Arc<Run>, at: Circumstances<'_>) -> Decision {
     let watch = !reading.offers.is_empty() || !run.agents.is_empty();
-    let forward = |run: Run| {
+    let forward = |run: Arc<Run>| {
         let known = !run.agents.is_empty();
         Decision::forward(Pass::NotReceiver, known.then_some(run), watch)
     };
@@ -40,7 +42,8 @@ pub(super) fn other(reading: &Reading<'_>, mut run: Run, at: Circumstances<'_>) 
     let what =
         if silent { "the holder was silent for half an hour" } else { "the customer spoke, and it answers" };
     let finding = Finding::new(Code::Rerouted, name(&run, agent), what);
-    run.holder = Some(Holder { agent, hop: run.last_received(agent), seen: at.now, replies: 0 });
+    let hop = run.last_received(agent);
+    Arc::make_mut(&mut run).holder = Some(Holder { agent, hop, seen: at.now, replies: 0 });
     let mut decision = if run.held().is_some_and(|held| held.record.brief.is_some()) {
         rewrite_for_holder(reading, run, at)
     } else {

@@ -1,6 +1,8 @@
 //! Which run a request belongs to: the surest way first, and two that fit are
 //! never guessed between.
 
+use std::cell::LazyCell;
+
 use super::whose::{Whose, hidden_boundary, whose};
 use super::{COMMON, Found};
 use crate::engine::custody::run::Run;
@@ -22,7 +24,7 @@ pub(super) fn locate<'a>(reading: &Reading<'_>, found: &'a Found, now: Timestamp
     if let [only] = sets(Way::Resent).flatten().collect::<Vec<_>>()[..] {
         return Located::Run(only);
     }
-    let turns = reading.turns(&reading.voices(&Nobody));
+    let turns = LazyCell::new(|| reading.turns(&reading.voices(&Nobody)));
     let fits = |way: Way, id: &String| {
         // Words alone are alike in many runs: what the customer said since tells them apart.
         way != Way::Text || found.runs.get(id).is_some_and(|run| run.continues(&turns))

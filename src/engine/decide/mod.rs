@@ -8,6 +8,7 @@ mod take_up;
 mod whose;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use ask::Ask;
 use locate::{Located, locate};
@@ -94,7 +95,7 @@ pub struct Decision {
     /// What to do with the bytes.
     pub action: Action,
     /// The run it belongs to; with `changed`, to be stored before anything is forwarded.
-    pub run: Option<Run>,
+    pub run: Option<Arc<Run>>,
     /// Whether the run was changed.
     pub changed: bool,
     /// The `hop` of the record whose brief the receiver reads.
@@ -108,7 +109,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    fn forward(pass: Pass, run: Option<Run>, watch: bool) -> Self {
+    fn forward(pass: Pass, run: Option<Arc<Run>>, watch: bool) -> Self {
         let findings = match pass {
             Pass::AmbiguousRun => vec![Finding::new(Code::AmbiguousRun, "run", "two runs fit the request")],
             Pass::AgentUnclear => {
@@ -134,7 +135,7 @@ pub struct Found {
     /// The way, and the ids under its key.
     pub sets: Vec<(Way, Vec<String>)>,
     /// The runs that could be read.
-    pub runs: BTreeMap<String, Run>,
+    pub runs: BTreeMap<String, Arc<Run>>,
 }
 
 /// The ids worth loading from what the look-ups gave.
@@ -151,7 +152,7 @@ pub fn candidates(sets: &[(Way, Vec<String>)]) -> Vec<String> {
 }
 
 /// Pairs look-ups with what the store gave for them.
-pub fn found(lookups: &[Lookup], sets: Vec<Vec<String>>) -> Vec<(Way, Vec<String>)> {
+pub fn found(lookups: &[&Lookup], sets: Vec<Vec<String>>) -> Vec<(Way, Vec<String>)> {
     lookups.iter().map(|lookup| lookup.way).zip(sets).filter(|(_, set)| !set.is_empty()).collect()
 }
 
@@ -195,7 +196,9 @@ fn act(reading: &Reading<'_>, mut found: Found, at: Circumstances<'_>) -> Decisi
     };
     let run = match id.and_then(|id| found.runs.remove(&id)) {
         Some(run) => run,
-        None if reading.last_answered().is_some() => Run::new(at.fresh_id.to_owned(), false, at.now),
+        None if reading.last_answered().is_some() => {
+            Arc::new(Run::new(at.fresh_id.to_owned(), false, at.now))
+        }
         None => {
             let pass = if offers { Pass::NotReceiver } else { Pass::NothingToDo };
             return Decision::forward(pass, None, offers);
@@ -215,17 +218,19 @@ fn act(reading: &Reading<'_>, mut found: Found, at: Circumstances<'_>) -> Decisi
 }
 
 /// Decides about a request whose run is known.
-fn decide_in(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) -> Decision {
+fn decide_in(reading: &Reading<'_>, run: Arc<Run>, at: Circumstances<'_>) -> Decision {
     match whose(reading, &run, at.now) {
         Whose::Holder => rewrite_for_holder(reading, run, at),
-        Whose::TakesUp { hop, agent_fit } => take_up(reading, run, hop, agent_fit, at),
-        Whose::Unseen { visible, agent_fit } => take_up_unseen(reading, run, &visible, agent_fit, at),
+        Whose::TakesUp { hop, agent_fit } => take_up(reading, Arc::unwrap_or_clone(run), hop, agent_fit, at),
+        Whose::Unseen { visible, agent_fit } => {
+            take_up_unseen(reading, Arc::unwrap_or_clone(run), &visible, agent_fit, at)
+        }
         Whose::Unclear => Decision::forward(Pass::AgentUnclear, Some(run), false),
         Whose::Other => custody::other(reading, run, at),
     }
 }
 
-fn rewrite_for_holder(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) -> Decision {
+fn rewrite_for_holder(reading: &Reading<'_>, run: Arc<Run>, at: Circumstances<'_>) -> Decision {
     let Some(held) = run.held() else { return Decision::forward(Pass::NotReceiver, Some(run), true) };
     let hop = held.record.hop;
     let Some(text) = held.record.brief.clone() else {
@@ -243,7 +248,7 @@ fn rewrite_for_holder(reading: &Reading<'_>, run: Run, at: Circumstances<'_>) ->
             "the list no longer begins as it was taken up",
         ));
     }
-    let voices = reading.voices(&run);
+    let voices = reading.voices(&*run);
     let thoughts = rebuild::foreign_thoughts(reading, &run, &at.policy.unthinking);
     let others = Foreign { sender: held.sender.map(|sender| &run.agents[sender].print), thoughts: &thoughts };
     let ends = ends.unwrap_or(Ends { taken_up: 0, filtered: 0 });

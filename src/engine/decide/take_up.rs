@@ -147,7 +147,7 @@ pub(super) fn take_up_unseen(
         arguments: &call.arguments,
         said: None,
         asking: Asking::Nobody,
-        mark: visible.mark.clone(),
+        mark: visible.mark,
         to: visible.to.clone(),
         from_name: item.name.as_deref(),
         beside: &item.text,
@@ -167,7 +167,7 @@ fn with_log(
     at: Circumstances<'_>,
 ) -> Decision {
     let Some(agent) = run.admit(&reading.print, &reading.introduction()) else {
-        return Decision::forward(Pass::AgentUnclear, Some(run), false);
+        return Decision::forward(Pass::AgentUnclear, Some(run.into()), false);
     };
     let voices = owned(reading.voices(&run));
     note_turns(&mut run, log, reading, &voices, at.body);
@@ -178,14 +178,14 @@ fn with_log(
     let lifted = run.ledger.lift(&log.customer_turns());
     let ledger = run.ledger.clone();
     let Some(place) = run.transfers.iter().rposition(|transfer| transfer.record.hop == hop) else {
-        return Decision::forward(Pass::NotReceiver, Some(run), true);
+        return Decision::forward(Pass::NotReceiver, Some(run.into()), true);
     };
     let sender = run.transfers[place].sender.map(|sender| run.agents[sender].print.clone());
     let thoughts = rebuild::foreign_thoughts(reading, &run, &at.policy.unthinking);
     let others = Foreign { sender: sender.as_ref(), thoughts: &thoughts };
     let transfer = &mut run.transfers[place];
     if at.policy.contract == Contract::Read && transfer.record.origin == Origin::Derived {
-        return Decision::forward(Pass::NoContract, Some(run), true);
+        return Decision::forward(Pass::NoContract, Some(run.into()), true);
     }
     let end = set_boundary(transfer, reading);
     transfer.results = log.results();
@@ -212,7 +212,7 @@ fn with_log(
     move_custody(&mut run, place, agent, hop, at.now);
     Decision {
         action: Action::Rewrite(Box::new(rebuilt.with(text, &put_back))),
-        run: Some(run),
+        run: Some(run.into()),
         changed: true,
         hop: Some(hop),
         watch: true,

@@ -6,7 +6,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use memchr::memmem::Finder;
+use memchr::{memchr2, memmem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -25,8 +25,6 @@ pub struct Naming {
     excluded: Vec<WildMatch>,
     /// Patterns of transfers that leave the run's agents, for instance to a person.
     terminal: Vec<WildMatch>,
-    /// Of these, at least one stands in every body that names a transfer.
-    stems: Vec<Finder<'static>>,
 }
 
 impl Default for Naming {
@@ -34,6 +32,14 @@ impl Default for Naming {
         Naming::new(&[], &[], None)
     }
 }
+
+/// The key under which tools and calls are named.
+const NAME_KEY: &[u8] = br#""name""#;
+/// How an escaped letter of that key begins: `n`, `a`, `m` and `e` are U+006E, U+0061, U+006D and U+0065.
+const ESCAPED_LETTER: &[u8] = br"\u006";
+
+/// So many names that are no transfer's are remembered while a body is looked through.
+const UNKNOWN_NAMES: usize = 16;
 
 /// Where a transfer goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,10 +98,7 @@ impl Naming {
             Some(patterns) => globs(patterns),
             None => globs(words::TERMINAL),
         };
-        let stems =
-            words::STEMS.iter().copied().map(str::to_owned).chain(listed.iter().map(|glob| stem(glob)));
-        let stems = stems.flat_map(spellings).map(|stem| Finder::new(&stem).into_owned()).collect();
-        Naming { listed: globs(listed), excluded: globs(excluded), terminal, stems }
+        Naming { listed: globs(listed), excluded: globs(excluded), terminal }
     }
 
     /// Whether a tool on offer moves control to another agent.
@@ -105,7 +108,7 @@ impl Naming {
             Some(Known::Listed) => true,
             Some(Known::ByDefault) => {
                 tool.description.as_deref().is_some_and(is_generated)
-                    || match tool.parameters {
+                    || match tool.parameters.as_deref() {
                         None => fits_shape(&tool.name, std::iter::empty()),
                         Some(schema) => match properties(schema) {
                             Some(names) => {
@@ -125,7 +128,7 @@ impl Naming {
             None => false,
             Some(Known::Listed) => true,
             Some(Known::ByDefault) => {
-                let names = tool.parameters.map_or_else(|| Some(Vec::new()), properties);
+                let names = tool.parameters.as_deref().map_or_else(|| Some(Vec::new()), properties);
                 names.is_some_and(|names| fits_shape(&tool.name, names.iter().map(|(name, _)| name.as_str())))
             }
         }
@@ -197,10 +200,27 @@ impl Naming {
         prose::quoted_transfer(text, &|name| self.known(name).is_some())
     }
 
-    /// Whether a body can hold the name of a transfer at all, told by its bytes alone: false only where it
-    /// certainly does not.
+    /// Whether a body can call or offer a transfer at all, told by its bytes alone: false only where it
+    /// certainly does not. Both dialects name tools and calls under one key.
     pub fn may_be_named_in(&self, body: &[u8]) -> bool {
-        self.stems.iter().any(|stem| stem.find(body).is_some())
+        // Nobody escapes the letters of that key; who does has to be read.
+        if memmem::find(body, ESCAPED_LETTER).is_some() {
+            return true;
+        }
+        // A list calls the same few tools again and again.
+        let mut unknown: Vec<&[u8]> = Vec::new();
+        memmem::find_iter(body, NAME_KEY).any(|at| match name_behind(&body[at + NAME_KEY.len()..]) {
+            Named::Not => false,
+            Named::Escaped => true,
+            Named::As(name) if unknown.contains(&name) => false,
+            Named::As(name) => {
+                let is_known = std::str::from_utf8(name).is_ok_and(|name| self.known(name).is_some());
+                if unknown.len() < UNKNOWN_NAMES {
+                    unknown.push(name);
+                }
+                is_known
+            }
+        })
     }
 
     fn known(&self, name: &str) -> Option<Known> {
@@ -234,7 +254,7 @@ impl Naming {
     }
 
     fn offered(&self, tool: &Tool<'_>) -> Offered {
-        let properties = tool.parameters.and_then(properties).unwrap_or_default();
+        let properties = tool.parameters.as_deref().and_then(properties).unwrap_or_default();
         let argument = words::DESTINATION
             .iter()
             .find_map(|word| properties.iter().find(|(name, _)| snake(name) == *word))
@@ -276,25 +296,6 @@ impl Destination {
             .map(|(head, _)| head.to_owned());
         Destination { name: rest, uncounted, from: Spelled::InName }
     }
-}
-
-/// The longest part of a pattern that stands for itself.
-fn stem(glob: &str) -> String {
-    glob.split(['*', '?']).max_by_key(|part| part.len()).unwrap_or("").to_owned()
-}
-
-/// A stem as names spell it: case does not matter in patterns, so its usual spellings are looked for. What
-/// mixes them is found by its shortest telling part.
-fn spellings(stem: String) -> impl Iterator<Item = String> {
-    let lower = stem.to_lowercase();
-    let mut title = lower.clone();
-    if let Some(first) = title.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    let mut forms = vec![lower.to_uppercase(), title, stem, lower];
-    forms.sort_unstable();
-    forms.dedup();
-    forms.into_iter()
 }
 
 /// Names of agents longer than this may have been cut by the client to fit a tool's name.
@@ -362,6 +363,26 @@ fn without_namespace<'n>(name: &'n str, test: impl Fn(&'n str) -> Option<&'n str
             test(tail).or_else(|| test(tail.rsplit_once(mark)?.1))
         })
     })
+}
+
+/// What stands behind a key.
+enum Named<'b> {
+    /// No string.
+    Not,
+    /// A string that has to be decoded.
+    Escaped,
+    /// This string.
+    As(&'b [u8]),
+}
+
+fn name_behind(key: &[u8]) -> Named<'_> {
+    let value = key.trim_ascii_start().strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+    let Some(name) = value.and_then(|value| value.strip_prefix(b"\"")) else { return Named::Not };
+    match memchr2(b'"', b'\\', name) {
+        Some(end) if name[end] == b'"' => Named::As(&name[..end]),
+        Some(_) => Named::Escaped,
+        None => Named::Not,
+    }
 }
 
 /// What follows these words at the start of `name`; case and separators between words do not count.

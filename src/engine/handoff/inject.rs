@@ -60,20 +60,24 @@ pub fn ask(
         .filter(|(_, tool)| {
             takes(tool)
                 && naming.may_be_asked(tool)
-                && !tool.parameters.is_some_and(declares_contract)
-                && with_property(tool.parameters, NAMES[0], "{}").is_some()
+                && !tool.parameters.as_deref().is_some_and(declares_contract)
+                && with_property(tool.parameters.as_deref(), NAMES[0], "{}").is_some()
         })
         .collect();
-    let free =
-        |name: &&str| silent.iter().all(|(_, tool)| !tool.parameters.is_some_and(|own| declares(own, name)));
+    let free = |name: &&str| {
+        silent.iter().all(|(_, tool)| !tool.parameters.as_deref().is_some_and(|own| declares(own, name)))
+    };
     let property = NAMES.into_iter().find(|name| free(name))?;
     let mut asked: Vec<AskedTool> = Vec::new();
     for (at, tool) in silent {
         let schema =
             asked.first().map_or_else(|| contract::schema(fields), |first| reference(property, &first.name));
-        let parameters = with_property(tool.parameters, property, &schema)?;
-        let bare =
-            !tool.parameters.and_then(|own| member(own, "properties")).is_some_and(|own| own.contains(':'));
+        let parameters = with_property(tool.parameters.as_deref(), property, &schema)?;
+        let bare = !tool
+            .parameters
+            .as_deref()
+            .and_then(|own| member(own, "properties"))
+            .is_some_and(|own| own.contains(':'));
         asked.push(AskedTool { tool: at, name: tool.name.clone().into_owned(), parameters, bare });
     }
     (!asked.is_empty()).then_some(Asked { property, tools: asked })
@@ -169,7 +173,12 @@ mod tests {
     use super::*;
 
     fn tool<'t>(name: &'t str, parameters: Option<&'t str>) -> Tool<'t> {
-        Tool { name: Cow::Borrowed(name), description: None, parameters, span: 0..0 }
+        Tool {
+            name: Cow::Borrowed(name),
+            description: None,
+            parameters: parameters.map(Cow::Borrowed),
+            span: 0..0,
+        }
     }
 
     fn asked(tools: &[Tool<'_>]) -> Option<Asked> {

@@ -2,8 +2,12 @@
 //! other agents' words as `user`, or wrap the customer's words in their own.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
-use crate::engine::view::{Item, Role};
+use memchr::memmem;
+
+use crate::engine::hash::Hash;
+use crate::engine::view::{Item, Role, Span};
 
 /// Who an item's words are from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,32 +43,61 @@ pub trait Company {
     fn is_delegated(&self, words: &str) -> bool;
 }
 
-/// Tells who speaks in each item.
-pub fn voices<'a>(items: &'a [Item<'_>], company: &impl Company) -> Vec<Voice<'a>> {
-    items.iter().map(|item| voice(item, company)).collect()
+/// What an item's text tells by itself; the rest is [`voices`]' to tell.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// It is a client's own wording around what others said.
+    wraps: bool,
+    /// Its words without a client's wrapping.
+    words: Span,
+    /// The hash of the words, once somebody asked for it.
+    pub hash: OnceLock<Hash>,
 }
 
-fn voice<'a>(item: &'a Item<'_>, company: &impl Company) -> Voice<'a> {
+/// What each item's text tells by itself.
+pub fn said(items: &[Item<'_>]) -> Vec<Said> {
+    items.iter().map(Said::of).collect()
+}
+
+/// Tells who speaks in each item; `said` is what [`said`] gives for them.
+pub fn voices<'a>(items: &'a [Item<'_>], said: &[Said], company: &impl Company) -> Vec<Voice<'a>> {
+    items.iter().zip(said).map(|(item, said)| voice(item, said, company)).collect()
+}
+
+impl Said {
+    fn of(item: &Item<'_>) -> Said {
+        let text: &str = &item.text;
+        let wraps = match item.role {
+            Role::Assistant => is_nested_history(text),
+            Role::User => is_quoted_agent(text),
+            Role::System | Role::Tool | Role::Other => false,
+        };
+        let words = if item.role == Role::User { unwrapped(text) } else { 0..text.len() };
+        Said { wraps, words, hash: OnceLock::new() }
+    }
+}
+
+fn voice<'a>(item: &'a Item<'_>, said: &Said, company: &impl Company) -> Voice<'a> {
     let text: &str = &item.text;
     let (speaker, words) = match item.role {
         Role::System => (Speaker::System, text),
         Role::Tool => (Speaker::Tool, text),
         Role::Other => (Speaker::Other, text),
-        Role::Assistant if is_nested_history(text) => (Speaker::Wrapper, text),
+        Role::Assistant if said.wraps => (Speaker::Wrapper, text),
         Role::Assistant => (Speaker::Agent, text),
-        Role::User => user(text, item.name.as_deref(), company),
+        Role::User => user(text, said, item.name.as_deref(), company),
     };
     Voice { speaker, words: Cow::Borrowed(words) }
 }
 
-fn user<'a>(text: &'a str, name: Option<&str>, company: &impl Company) -> (Speaker, &'a str) {
+fn user<'a>(text: &'a str, said: &Said, name: Option<&str>, company: &impl Company) -> (Speaker, &'a str) {
     if name.is_some_and(|name| company.is_agent(name)) {
         return (Speaker::Agent, text);
     }
-    if is_quoted_agent(text) {
+    if said.wraps {
         return (Speaker::Wrapper, text);
     }
-    let words = unwrapped(text);
+    let words = text.get(said.words.clone()).unwrap_or(text);
     if !words.is_empty() && company.is_delegated(words) {
         return (Speaker::Wrapper, words);
     }
@@ -73,16 +106,20 @@ fn user<'a>(text: &'a str, name: Option<&str>, company: &impl Company) -> (Speak
 
 /// google-adk quotes what other agents did as parts of a `user` message.
 pub fn is_quoted_agent(text: &str) -> bool {
-    text.contains("BEGIN_QUOTED_AGENT_CONTENT") || text.starts_with("For context:[")
+    text.starts_with("For context:[") || contains(text, "BEGIN_QUOTED_AGENT_CONTENT")
 }
 
 /// The OpenAI Agents SDK's nested history: one assistant text that holds the whole list.
 pub fn is_nested_history(text: &str) -> bool {
-    text.contains("<CONVERSATION HISTORY>")
+    contains(text, "<CONVERSATION HISTORY>")
 }
 
-/// The customer's words inside a client's wrapping; the whole text where there is none.
-pub fn unwrapped(text: &str) -> &str {
+fn contains(text: &str, what: &str) -> bool {
+    memmem::find(text.as_bytes(), what.as_bytes()).is_some()
+}
+
+/// Where the customer's words stand inside a client's wrapping; the whole text where there is none.
+fn unwrapped(text: &str) -> Span {
     /// What opens the words, and what closes them.
     const WRAPPINGS: &[(&str, &[&str])] = &[
         // strands: a context block in which the request is one entry.
@@ -99,17 +136,22 @@ pub fn unwrapped(text: &str) -> &str {
         ("Current Task: ", &["\n\nThis is the expected criteria for your final answer:"]),
     ];
     let start = text.trim_start();
+    let before = text.len() - start.len();
     for (open, closes) in WRAPPINGS {
         // A wrapping opens the text, or the line after the client's own heading.
-        let Some(at) = start.find(open).filter(|&at| at == 0 || start[..at].ends_with('\n')) else {
+        let Some(at) = memmem::find(start.as_bytes(), open.as_bytes())
+            .filter(|&at| at == 0 || start[..at].ends_with('\n'))
+        else {
             continue;
         };
         let inner = &start[at + open.len()..];
         if let Some(end) = closes.iter().filter_map(|close| inner.find(close)).min() {
-            return inner[..end].trim();
+            let words = inner[..end].trim_start();
+            let from = before + at + open.len() + end - words.len();
+            return from..from + words.trim_end().len();
         }
     }
-    text
+    0..text.len()
 }
 
 #[cfg(test)]
@@ -140,7 +182,8 @@ mod tests {
             seal: Seal::Open,
             media: 0,
         };
-        let voices = voices(std::slice::from_ref(&item), &Ward);
+        let items = std::slice::from_ref(&item);
+        let voices = voices(items, &said(items), &Ward);
         assert_eq!((voices[0].speaker, voices[0].words.as_ref()), (speaker, words), "{text}");
     }
 

@@ -66,7 +66,7 @@ pub(super) fn made(
             let submitted = submitted(reading, reply, place, at.policy);
             let said = taken.as_ref().and_then(|taken| taken.said.as_deref()).or(submitted.as_deref());
             let tool = reading.view.tools.iter().find(|tool| tool.name == call.name);
-            let declares = tool.and_then(|tool| tool.parameters).is_some_and(declares_contract);
+            let declares = tool.and_then(|tool| tool.parameters.as_deref()).is_some_and(declares_contract);
             let asking = match (asks, declares || submitted.is_some()) {
                 (true, _) => Asking::Seam,
                 (false, true) => Asking::Client,
@@ -88,7 +88,7 @@ pub(super) fn made(
             let against = judge(&transfer, reading, run, log, at.policy.hops);
             transfer.record.findings.extend(against);
             transfer.record.corrections = terms.corrections.to_vec();
-            transfer.request = Some(terms.request.clone());
+            transfer.request = Some(*terms.request);
             let kept = declared.is_some() && !garbled && call.arguments.len() <= GENERATED_CAP;
             transfer.generated = kept.then(|| call.arguments.clone());
             Some(Made { call: place, transfer, asked: asking != Asking::Nobody, declared })

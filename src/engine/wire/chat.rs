@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::json::Cursor;
 use super::request_parts::{arguments, binds, content, fixes_shape, is_true, tools};
-use super::{Once, Unreadable};
+use super::{Known, Once, Unreadable};
 use crate::engine::view::{Call, Dialect, Form, Head, Item, Role, Seal, ServerState, Span, View};
 
 /// Reads the body.
-pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
+pub(super) fn read<'b>(body: &'b str, known: Option<Known<'_>>) -> Result<View<'b>, Unreadable> {
     let mut cursor = Cursor::new(body);
     let mut once = Once::new(&["messages", "tools", "functions", "model", "stream", "n", "response_format"]);
     let mut view = View {
@@ -28,7 +28,7 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
     let object = cursor.object(|cursor, key| {
         once.note(&key)?;
         match key.name.as_ref() {
-            "messages" => list = messages(cursor, &mut view.items)?,
+            "messages" => list = messages(cursor, &mut view.items, known)?,
             "tools" | "functions" => tools(cursor, &mut view.tools)?,
             "model" => view.model = cursor.string()?,
             "stream" => view.stream = is_true(cursor)?,
@@ -44,11 +44,22 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
     Ok(view)
 }
 
-fn messages<'b>(cursor: &mut Cursor<'b>, items: &mut Vec<Item<'b>>) -> Result<Option<Span>, Unreadable> {
-    cursor.array(|cursor| {
+fn messages<'b>(
+    cursor: &mut Cursor<'b>,
+    items: &mut Vec<Item<'b>>,
+    known: Option<Known<'_>>,
+) -> Result<Option<Span>, Unreadable> {
+    let start = cursor.start();
+    let known = known.and_then(|known| known.items(start));
+    items.extend(known.into_iter().flat_map(|(items, _)| items.iter().cloned()));
+    let each = |cursor: &mut Cursor<'b>| {
         items.push(message(cursor)?);
         Ok(())
-    })
+    };
+    match known {
+        Some((_, end)) => cursor.array_behind(end, each).map(Some),
+        None => cursor.array(each),
+    }
 }
 
 fn message<'b>(cursor: &mut Cursor<'b>) -> Result<Item<'b>, Unreadable> {

@@ -136,7 +136,7 @@ impl Writer<'_> {
         (!fits).then(|| {
             let hash = Hasher::new("id").bytes(id.as_bytes()).finish();
             let mut out = Vec::with_capacity(11);
-            quote(&hash.as_str()[..9], &mut out);
+            quote(&hash.digits(9), &mut out);
             out
         })
     }

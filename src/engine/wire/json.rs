@@ -227,6 +227,19 @@ impl<'b> Cursor<'b> {
         Ok(Some(start..self.at))
     }
 
+    /// Reads the next value, a list of which the elements up to `at` were read before. Gives the list's span.
+    pub fn array_behind<E: From<Fault>>(
+        &mut self,
+        at: usize,
+        each: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<Span, E> {
+        let start = self.start();
+        self.enter()?;
+        self.at = at;
+        self.array_rest(each)?;
+        Ok(start..self.at)
+    }
+
     /// Goes on in a list, directly behind one of its elements, to the list's end.
     pub fn array_rest<E: From<Fault>>(
         &mut self,

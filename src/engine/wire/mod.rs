@@ -40,7 +40,7 @@ pub use waiting::{Earlier, Waiting, can_hold};
 
 use super::profile::Standing;
 use super::reply::{Fate, Reply, Seen};
-use super::view::{Dialect, Plan, View};
+use super::view::{Dialect, Item, Plan, View};
 
 /// Why a body or a reply could not be read. Whoever meets it forwards the bytes as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,9 +89,37 @@ impl From<json::Fault> for Unreadable {
 
 /// Reads the body of a request.
 pub fn read(body: &[u8], dialect: Dialect) -> Result<View<'_>, Unreadable> {
+    read_on(body, dialect, None)
+}
+
+/// Reads the body of a request, but for the items that an earlier reading of the same bytes has.
+pub fn read_on<'b>(
+    body: &'b [u8],
+    dialect: Dialect,
+    known: Option<Known<'_>>,
+) -> Result<View<'b>, Unreadable> {
     match dialect {
-        Dialect::Chat => chat::read(utf8(body)?),
-        Dialect::Responses => responses::read(utf8(body)?),
+        Dialect::Chat => chat::read(utf8(body)?, known),
+        Dialect::Responses => responses::read(utf8(body)?, known),
+    }
+}
+
+/// An earlier reading, whose body began with the same bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'k> {
+    /// What was read.
+    pub view: &'k View<'static>,
+    /// How many bytes the two bodies have in common at least.
+    pub same: usize,
+}
+
+impl<'k> Known<'k> {
+    /// The items of a list that begins at `start`, as far as they are in common, and where the last one ends.
+    fn items(&self, start: usize) -> Option<(&'k [Item<'static>], usize)> {
+        let list = self.view.items.get(self.view.head.items..).unwrap_or_default();
+        let count = list.iter().take_while(|item| item.span.end <= self.same).count();
+        let end = list[..count].last()?.span.end;
+        (self.view.list.start == start).then_some((&list[..count], end))
     }
 }
 
@@ -119,7 +147,7 @@ fn fitted(body: &[u8], view: &View<'_>, plan: &Plan) -> Option<Bytes> {
     };
     let text = std::str::from_utf8(&list).ok()?;
     let brief = plan.brief.as_deref().filter(|_| moves);
-    chat_fit::fit(text, &chat::read(text).ok()?, plan.profile, brief).ok().map(Bytes::from)
+    chat_fit::fit(text, &chat::read(text, None).ok()?, plan.profile, brief).ok().map(Bytes::from)
 }
 
 fn spliced(body: &[u8], view: &View<'_>, plan: &Plan) -> Bytes {

@@ -180,7 +180,7 @@ fn tool<'b>(cursor: &mut Cursor<'b>) -> Result<Option<Tool<'b>>, Unreadable> {
 struct Offered<'b> {
     name: Option<Cow<'b, str>>,
     description: Option<Cow<'b, str>>,
-    parameters: Option<&'b str>,
+    parameters: Option<Cow<'b, str>>,
 }
 
 impl<'b> Offered<'b> {
@@ -200,7 +200,7 @@ impl<'b> Offered<'b> {
             "parameters" => {
                 let null = cursor.peek() == Some(Kind::Null);
                 let span = cursor.skip()?;
-                self.parameters = (!null).then(|| cursor.raw(span));
+                self.parameters = (!null).then(|| Cow::Borrowed(cursor.raw(span)));
             }
             _ => {}
         }

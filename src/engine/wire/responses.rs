@@ -9,11 +9,11 @@ use std::collections::{HashMap, VecDeque};
 use super::json::{Cursor, Kind};
 use super::request_parts::{fixes_shape, is_true, tools};
 use super::responses_item::{Entry, EntryKind, blank, entry};
-use super::{Once, Unreadable};
+use super::{Known, Once, Unreadable};
 use crate::engine::view::{Call, Dialect, Form, Head, Hidden, Item, Role, Seal, ServerState, Span, View};
 
 /// Reads the body.
-pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
+pub(super) fn read<'b>(body: &'b str, known: Option<Known<'_>>) -> Result<View<'b>, Unreadable> {
     let mut cursor = Cursor::new(body);
     let mut once = Once::new(&[
         "input",
@@ -44,7 +44,7 @@ pub(super) fn read(body: &str) -> Result<View<'_>, Unreadable> {
     let object = cursor.object(|cursor, key| {
         once.note(&key)?;
         match key.name.as_ref() {
-            "input" => view.list = input(cursor, &mut items, &mut view)?,
+            "input" => view.list = input(cursor, &mut items, &mut view, known)?,
             "instructions" => view.head.span = Some(instructions(cursor, &mut head)?),
             "tools" => tools(cursor, &mut view.tools)?,
             "model" => view.model = cursor.string()?,
@@ -76,6 +76,7 @@ fn input<'b>(
     cursor: &mut Cursor<'b>,
     items: &mut Vec<Item<'b>>,
     view: &mut View<'b>,
+    known: Option<Known<'_>>,
 ) -> Result<Span, Unreadable> {
     let start = cursor.start();
     match cursor.peek() {
@@ -85,7 +86,17 @@ fn input<'b>(
         }
         Some(Kind::Array) => {
             let mut calls_by_reference = Vec::new();
-            let span = cursor.array(|cursor| {
+            // What a reference stands for may only show in what follows.
+            let known = known.filter(|known| !known.view.server_state.refers);
+            let known = known.and_then(|known| Some((known, known.items(start)?)));
+            if let Some((known, (list, _))) = known {
+                items.extend(list.iter().cloned());
+                let place = |hidden: &Hidden<'static>| hidden.item - known.view.head.items;
+                let hidden = known.view.hidden.iter().filter(|hidden| place(hidden) < list.len());
+                view.hidden
+                    .extend(hidden.map(|hidden| Hidden { item: place(hidden), id: hidden.id.clone() }));
+            }
+            let each = |cursor: &mut Cursor<'b>| {
                 let Entry { item, kind, id, .. } = entry(cursor)?;
                 view.server_state.refers |= kind == EntryKind::Reference;
                 if kind == EntryKind::Reference && (id.starts_with("fc_") || id.starts_with("ctc_")) {
@@ -96,9 +107,13 @@ fn input<'b>(
                 }
                 items.push(item);
                 Ok::<_, Unreadable>(())
-            })?;
+            };
+            let span = match known {
+                Some((_, (_, end))) => cursor.array_behind(end, each)?,
+                None => cursor.array(each)?.unwrap_or_default(),
+            };
             pair_references(items, calls_by_reference);
-            Ok(span.unwrap_or_default())
+            Ok(span)
         }
         // With server-held state there may be nothing new to say.
         Some(Kind::Null) => {

@@ -15,20 +15,20 @@ use crate::engine::custody::log::Log;
 use crate::engine::custody::run::Run;
 use crate::engine::decide::Circumstances;
 use crate::engine::event::{Code, Finding};
-use crate::engine::hash;
-use crate::engine::learn::{Learned, Terms, learn};
-use crate::engine::read::{Reading, reading};
+use crate::engine::learn::{Learned, Terms, late_log, learn, may_wait};
+use crate::engine::read::Reading;
 use crate::engine::reply::Reply;
 use crate::engine::time::Timestamp;
-use crate::engine::view::Dialect;
 use crate::engine::watch::Watcher;
-use crate::engine::wire;
 use crate::proxy::watched::{self, Broken, Step};
-use crate::runs::Trouble;
-use crate::store::StoreError;
+use crate::runs::{LateLog, Trouble};
+use crate::store::{Content, StoreError};
 use crate::telemetry::Passed;
 use crate::telemetry::metrics::{Arm, Brief, Part};
 use crate::telemetry::trace::SeenIn;
+
+/// A run that begins with a larger request has its log made at once, so that nothing larger than a log is kept.
+const LATE_BYTES: usize = 1 << 20;
 
 /// One inspected exchange whose reply teaches something; lives until the reply ended.
 #[derive(Debug)]
@@ -46,7 +46,8 @@ pub(super) struct About {
     pub(super) inner: Arc<Inner>,
     /// The request as the client sent it.
     pub(super) body: Bytes,
-    pub(super) dialect: Dialect,
+    /// What it says.
+    pub(super) reading: Arc<Reading<'static>>,
     pub(super) who: Who,
     pub(super) at: Timestamp,
     pub(super) run: String,
@@ -104,7 +105,7 @@ impl Exchange {
         self.about.headed = Some(Instant::now());
         let kind = Kind::of(head);
         let limit = self.about.inner.reply_limit;
-        let dialect = self.about.dialect;
+        let dialect = self.about.reading.view.dialect;
         if let Some(terms) = hold {
             self.watch = Held::new(*terms, &kind, dialect, limit).map(|held| Watch::Held(Box::new(held)));
             if self.watch.is_some() {
@@ -225,6 +226,8 @@ pub(super) struct Asks<'a> {
     pub(super) held: bool,
     pub(super) may_correct: bool,
     pub(super) corrections: &'a [crate::engine::record::Correction],
+    /// See [`Terms`].
+    pub(super) later: bool,
 }
 
 impl About {
@@ -232,19 +235,11 @@ impl About {
         self.shown.as_ref().is_some_and(|shown| shown.record.is_some())
     }
 
-    /// The request, read again: what it says is not kept while the reply comes.
-    pub(super) fn reading(&self) -> Option<Reading<'_>> {
-        let view = wire::read(&self.body, self.dialect).ok()?;
-        Some(reading(view, &self.inner.policy.naming, self.who.agent.as_deref()))
-    }
-
     /// Whether a reply must not be completed where it could not be kept: it calls one of the transfer tools on
     /// offer, and failing was chosen.
     pub(super) fn must_keep(&self, reply: &Reply) -> bool {
         self.inner.on_failure == OnFailure::Closed
-            && self
-                .reading()
-                .is_some_and(|reading| reply.calls.iter().any(|call| reading.offers_tool(&call.name)))
+            && reply.calls.iter().any(|call| self.reading.offers_tool(&call.name))
     }
 
     /// Learns from a reply, and stores what it taught.
@@ -258,16 +253,20 @@ impl About {
 
     async fn learn_and_keep(&self, reply: &Reply, asks: Asks<'_>) -> Result<Learned, Trouble> {
         let inner = &self.inner;
-        let Some(reading) = self.reading() else { return Err(StoreError::Conflict.into()) };
         let tenant = &self.who.tenant;
         let _turn = inner.runs.turn(&self.run).await;
         for _ in 0..TRIES {
             let (run, log, versions) = inner.runs.load(tenant, &self.run).await?;
-            let mut learned = self.learned(&reading, reply, run, log, asks);
+            let later = run.is_none() && self.body.len() <= LATE_BYTES && may_wait(&self.reading, reply);
+            let mut learned = self.learned(reply, run, Arc::clone(&log), Asks { later, ..asks });
             let hops = [learned.transfers.as_slice(), &learned.refused].concat();
-            let spans = self.who.trace.transfers(&mut learned.run, &hops, SeenIn::Reply);
-            let (run, log) = (&learned.run, &learned.log);
-            match inner.runs.keep(tenant, run, Some(log), versions, &learned.lookups, self.at).await {
+            let spans = self.who.trace.transfers(Arc::make_mut(&mut learned.run), &hops, SeenIn::Reply);
+            let changed = if later {
+                Some(Arc::new(self.late_log(&learned)).into())
+            } else {
+                Some(&learned.log).filter(|learned| !Arc::ptr_eq(learned, &log)).cloned().map(Content::from)
+            };
+            match inner.runs.keep(tenant, &learned.run, changed, versions, &learned.lookups, self.at).await {
                 Ok(()) => {
                     spans.send();
                     self.who.trace.belongs(&self.run);
@@ -282,16 +281,29 @@ impl About {
         Err(StoreError::Conflict.into())
     }
 
+    /// The log of a run that began here, to be made when somebody asks for it.
+    fn late_log(&self, learned: &Learned) -> LateLog {
+        let (inner, reading, run) =
+            (Arc::clone(&self.inner), Arc::clone(&self.reading), Arc::clone(&learned.run));
+        let (request, now) = (*self.reading.request(&self.body), self.at);
+        // The reading holds the texts as they stand in the body and as they read.
+        LateLog::new(2 * self.body.len(), move || {
+            let log = |_: &str| Log::default();
+            let at = Circumstances { policy: &inner.policy, now, fresh_id: "", log: &log, body: "" };
+            late_log(&reading, &run, &request, at)
+        })
+    }
+
     /// What a reply teaches a run, which is a new one where none is given.
     pub(super) fn learned(
         &self,
-        reading: &Reading<'_>,
         reply: &Reply,
-        run: Option<Run>,
-        log: Log,
+        run: Option<Arc<Run>>,
+        log: Arc<Log>,
         asks: Asks<'_>,
     ) -> Learned {
-        let run = run.unwrap_or_else(|| Run::new(self.run.clone(), reading.is_opening(), self.at));
+        let begin = || Run::new(self.run.clone(), self.reading.is_opening(), self.at);
+        let run = run.map_or_else(begin, Arc::unwrap_or_clone);
         let circumstances = Circumstances {
             policy: &self.inner.policy,
             now: self.at,
@@ -299,16 +311,16 @@ impl About {
             log: &|_| Log::default(),
             body: std::str::from_utf8(&self.body).unwrap_or_default(),
         };
-        let request = hash::request(&self.body);
         let terms = Terms {
             header: self.who.run.as_deref(),
-            request: &request,
+            request: self.reading.request(&self.body),
             asked: asks.asked,
             held: asks.held,
             may_correct: asks.may_correct,
             corrections: asks.corrections,
+            later: asks.later,
         };
-        learn(reading, reply, run, log, terms, circumstances)
+        learn(&self.reading, reply, run, log, terms, circumstances)
     }
 }
 

@@ -2,6 +2,7 @@
 //! they go on, go back to the sender that wrote them, go elsewhere, or end in
 //! a refusal.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,10 +11,8 @@ use tokio::time::Instant;
 
 use super::exchange::{About, Asks, Kind};
 use crate::engine::compressed::Decoder;
-use crate::engine::custody::log::Log;
 use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::inject::Asked;
-use crate::engine::learn::Learned;
 use crate::engine::policy::OnFailure;
 use crate::engine::record::Correction;
 use crate::engine::reply::{Fate, Reply};
@@ -179,6 +178,7 @@ impl Held {
             held,
             may_correct: message.is_some(),
             corrections: &self.corrections,
+            later: false,
         };
         let learned = match about.learn(reply, asks).await {
             Ok(learned) => learned,
@@ -226,9 +226,7 @@ impl Held {
     fn strip(&mut self, about: &About, reply: &Reply) -> Step {
         let asked = self.terms.asked.as_ref().filter(|_| self.holding.over().is_none());
         let asks = Asks { asked, ..Asks::default() };
-        let learned: Option<Learned> =
-            about.reading().map(|reading| about.learned(&reading, reply, None, Log::default(), asks));
-        self.release(reply, &learned.map(|learned| learned.fates).unwrap_or_default())
+        self.release(reply, &about.learned(reply, None, Arc::default(), asks).fates)
     }
 
     fn release(&mut self, reply: &Reply, fates: &[Fate]) -> Step {

@@ -1,5 +1,7 @@
 //! What telemetry is told of an inspected request.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 
 use super::Inner;
@@ -22,7 +24,7 @@ pub(super) struct Before(Vec<(String, u32, State)>);
 
 impl Before {
     pub(super) fn of(found: &Found) -> Before {
-        let states = |run: &Run| -> Vec<(String, u32, State)> {
+        let states = |run: &Arc<Run>| -> Vec<(String, u32, State)> {
             run.transfers.iter().map(|t| (run.id.clone(), t.record.hop, t.record.state)).collect()
         };
         Before(found.runs.values().flat_map(states).collect())
@@ -101,7 +103,7 @@ impl Inner {
         let mut passage = Passage::new(at, reason);
         passage.request = request_id(headers);
         passage.findings = decision.findings.iter().map(|finding| finding.code.name()).collect();
-        describe(&mut passage, reading, decision.run.as_ref());
+        describe(&mut passage, reading, decision.run.as_deref());
         telemetry.passages.remember(passage);
     }
 }
@@ -120,7 +122,7 @@ impl Inner {
 fn describe(passage: &mut Passage, reading: &Reading<'_>, run: Option<&Run>) {
     passage.offers = reading.offers.len();
     passage.transfers = reading.transfers.len();
-    passage.ways = reading.lookups(None).iter().map(|lookup| lookup.way.name()).collect();
+    passage.ways = reading.lookups().iter().map(|lookup| lookup.way.name()).collect();
     passage.ways.dedup();
     passage.run = run.map(|run| run.id.clone());
 }

@@ -119,7 +119,7 @@ impl<'t> Tables<'t> {
     }
 
     /// All steps of a write, or none of them; an error of the tables ends the whole transaction.
-    pub(super) fn carry_out(&mut self, write: Write) -> Result<Result<(), StoreError>, Error> {
+    pub(super) fn carry_out(&mut self, write: Write<Bytes>) -> Result<Result<(), StoreError>, Error> {
         for (key, expect) in write.expectations() {
             let found = self.entries.get((VALUE, key))?.and_then(|entry| {
                 let (version, end, _) = entry.value();
@@ -135,7 +135,7 @@ impl<'t> Tables<'t> {
         Ok(Ok(()))
     }
 
-    fn carry_out_step(&mut self, step: Step) -> Result<(), Error> {
+    fn carry_out_step(&mut self, step: Step<Bytes>) -> Result<(), Error> {
         match step {
             Step::Put { key, value, ttl, .. } => self.insert(VALUE, &key, &value, ttl),
             Step::Add { key, member, cap, ttl } => {
@@ -251,7 +251,7 @@ impl Reader {
     pub(super) fn value(&self, key: &str) -> Result<Option<Value>, Error> {
         Ok(self.entries.get((VALUE, key))?.and_then(|entry| {
             let (version, end, content) = entry.value();
-            (end > self.now.0).then(|| (Bytes::copy_from_slice(content), version))
+            (end > self.now.0).then(|| (Bytes::copy_from_slice(content).into(), version))
         }))
     }
 

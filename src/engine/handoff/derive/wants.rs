@@ -63,7 +63,7 @@ impl Wants {
     pub fn of_tools(tools: &[Tool<'_>]) -> Wants {
         let mut wants = Wants::default();
         for tool in tools.iter().filter(|tool| !searches(&tool.name)) {
-            if let Some(Ok(schema)) = tool.parameters.map(serde_json::from_str::<Value>) {
+            if let Some(Ok(schema)) = tool.parameters.as_deref().map(serde_json::from_str::<Value>) {
                 wants.add_properties(&schema, DEEPEST);
             }
         }

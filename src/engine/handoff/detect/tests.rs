@@ -4,7 +4,7 @@ fn tool<'b>(name: &'b str, parameters: &'b str) -> Tool<'b> {
     Tool {
         name: name.into(),
         description: None,
-        parameters: (!parameters.is_empty()).then_some(parameters),
+        parameters: (!parameters.is_empty()).then_some(parameters.into()),
         span: 0..0,
     }
 }
@@ -330,4 +330,26 @@ fn traces_of_a_transfer_in_prose_are_known() {
     check(&call, None);
     check("Please tell me what transferring back to desk means.", None);
     check("Transferred to", None);
+}
+
+#[test]
+fn a_look_at_the_bytes_finds_every_body_that_names_a_transfer() {
+    let naming = Naming::new(&["pass_the_baton*".into()], &["transfer_money".into()], None);
+    let check = |body: &str, expected: bool| {
+        assert_eq!(naming.may_be_named_in(body.as_bytes()), expected, "{body}");
+    };
+    check(r#"{"tools":[{"function":{"name":"transfer_to_bar"}}]}"#, true);
+    check(r#"{"tools":[{"function":{"name" :	"Pass_The_Baton_on"}}]}"#, true);
+    check(r#"{"messages":[{"tool_calls":[{"function":{"arguments":"","name":"handoff_to_bar"}}]}]}"#, true);
+    // Whoever escapes what needs no escape has to be read.
+    check(r#"{"tools":[{"n\u0061me":"transfer_to_bar"}]}"#, true);
+    check(r#"{"tools":[{"name":"transfer\u005fto_bar"}]}"#, true);
+    // Words are not names.
+    check(
+        r#"{"messages":[{"content":"I asked to transfer_to_bar, hand in hand"}],"tools":[{"name":"find"}]}"#,
+        false,
+    );
+    check(r#"{"required":["name","transfer_to_bar"],"name":7,"x":"name\":\"transfer_to_bar"}"#, false);
+    check(r#"{"tools":[{"name":"transfer_money"}]}"#, false);
+    check(r#"{"name":"transfer_to_bar"#, false);
 }

@@ -35,9 +35,6 @@ pub(super) const BY_ARGUMENT: &[&[&str]] = &[
     &["transfer", "task", "to", "member"],
 ];
 
-/// At least one of these stands in every name that the lists of this page match, in lower case.
-pub(super) const STEMS: &[&str] = &["transfer", "hand", "escalate", "delegate", "route", "ask", "agent-"];
-
 /// mastra names a sub-agent's tool `agent-<key>` and gives it one `prompt`.
 pub(super) const AGENT_PREFIX: &str = "agent-";
 /// The parameter that makes an `agent-<key>` tool a sub-agent's.

@@ -174,7 +174,7 @@ fn the_request_around_the_messages_is_read() {
     let tools: Vec<_> = view
         .tools
         .iter()
-        .map(|tool| (tool.name.as_ref(), tool.description.as_deref(), tool.parameters))
+        .map(|tool| (tool.name.as_ref(), tool.description.as_deref(), tool.parameters.as_deref()))
         .collect();
     let expected = [
         ("find", Some("Finds"), Some(r#"{"type": "object"}"#)),

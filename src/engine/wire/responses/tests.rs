@@ -179,7 +179,8 @@ fn tools_are_flat_and_hosted_ones_go_by_their_type() {
         r#"{"input":"x","tools":[{"type":"function","name":"find","description":"d","parameters":{"type":"object"},"strict":true},
             {"type":"custom","name":"sql"},{"type":"web_search"},{"type":"function","function":{"name":"nested"}}]}"#,
     );
-    let shown: Vec<_> = view.tools.iter().map(|tool| (tool.name.as_ref(), tool.parameters)).collect();
+    let shown: Vec<_> =
+        view.tools.iter().map(|tool| (tool.name.as_ref(), tool.parameters.as_deref())).collect();
     let expected =
         [("find", Some(r#"{"type":"object"}"#)), ("sql", None), ("web_search", None), ("nested", None)];
     assert_eq!(shown, expected);

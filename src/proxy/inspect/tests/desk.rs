@@ -45,7 +45,7 @@ impl Desk {
         let mut records = Vec::new();
         for id in ids {
             if let (Some(run), ..) = self.inspector.inner.runs.load(&who.tenant, id).await.expect("a store") {
-                records.extend(run.transfers.into_iter().map(|transfer| transfer.record));
+                records.extend(run.transfers.iter().map(|transfer| transfer.record.clone()));
             }
         }
         records
