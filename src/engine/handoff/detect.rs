@@ -6,7 +6,6 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use memchr::{memchr2, memmem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,6 +14,7 @@ use wildmatch::WildMatch;
 pub use prose::{Confirmation, Trace, announces_transfer, is_confirmation, is_refusal};
 
 use crate::engine::view::Tool;
+use crate::engine::wire::{Name, names};
 
 /// How this deployment names its transfers.
 #[derive(Clone, Debug)]
@@ -32,11 +32,6 @@ impl Default for Naming {
         Naming::new(&[], &[], None)
     }
 }
-
-/// The key under which tools and calls are named.
-const NAME_KEY: &[u8] = br#""name""#;
-/// How an escaped letter of that key begins: `n`, `a`, `m` and `e` are U+006E, U+0061, U+006D and U+0065.
-const ESCAPED_LETTER: &[u8] = br"\u006";
 
 /// So many names that are no transfer's are remembered while a body is looked through.
 const UNKNOWN_NAMES: usize = 16;
@@ -201,19 +196,14 @@ impl Naming {
     }
 
     /// Whether a body can call or offer a transfer at all, told by its bytes alone: false only where it
-    /// certainly does not. Both dialects name tools and calls under one key.
+    /// certainly does not.
     pub fn may_be_named_in(&self, body: &[u8]) -> bool {
-        // Nobody escapes the letters of that key; who does has to be read.
-        if memmem::find(body, ESCAPED_LETTER).is_some() {
-            return true;
-        }
         // A list calls the same few tools again and again.
         let mut unknown: Vec<&[u8]> = Vec::new();
-        memmem::find_iter(body, NAME_KEY).any(|at| match name_behind(&body[at + NAME_KEY.len()..]) {
-            Named::Not => false,
-            Named::Escaped => true,
-            Named::As(name) if unknown.contains(&name) => false,
-            Named::As(name) => {
+        names(body).any(|name| match name {
+            Name::Unclear => true,
+            Name::Plain(name) if unknown.contains(&name) => false,
+            Name::Plain(name) => {
                 let is_known = std::str::from_utf8(name).is_ok_and(|name| self.known(name).is_some());
                 if unknown.len() < UNKNOWN_NAMES {
                     unknown.push(name);
@@ -363,26 +353,6 @@ fn without_namespace<'n>(name: &'n str, test: impl Fn(&'n str) -> Option<&'n str
             test(tail).or_else(|| test(tail.rsplit_once(mark)?.1))
         })
     })
-}
-
-/// What stands behind a key.
-enum Named<'b> {
-    /// No string.
-    Not,
-    /// A string that has to be decoded.
-    Escaped,
-    /// This string.
-    As(&'b [u8]),
-}
-
-fn name_behind(key: &[u8]) -> Named<'_> {
-    let value = key.trim_ascii_start().strip_prefix(b":").map(<[u8]>::trim_ascii_start);
-    let Some(name) = value.and_then(|value| value.strip_prefix(b"\"")) else { return Named::Not };
-    match memchr2(b'"', b'\\', name) {
-        Some(end) if name[end] == b'"' => Named::As(&name[..end]),
-        Some(_) => Named::Escaped,
-        None => Named::Not,
-    }
 }
 
 /// What follows these words at the start of `name`; case and separators between words do not count.

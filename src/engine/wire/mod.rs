@@ -13,6 +13,7 @@ mod chat_waiting;
 mod edit;
 mod ending;
 pub mod json;
+mod names;
 mod nested;
 pub mod object;
 mod reply_parts;
@@ -33,6 +34,7 @@ mod waiting;
 use bytes::Bytes;
 
 pub use ending::Ending;
+pub use names::{Name, names};
 pub use nested::{NestedCall, nested_calls};
 pub use resubmit::{can_ask_again, message_of, resubmission};
 pub use tools::takes_parameters;

@@ -29,7 +29,7 @@ pub(super) struct Readings {
     kept: Cache<Mark, Arc<Kept>>,
 }
 
-/// What the beginning of a body is recognised by; who sends it is part of the hash.
+/// What the beginning of a body is recognised by: its length, and its hash with the dialect's.
 type Mark = (usize, u128);
 
 struct Kept {
