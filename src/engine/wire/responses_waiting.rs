@@ -78,6 +78,8 @@ enum Of {
     Stray,
     /// Hidden reasoning that waits, at this place of upstream's output.
     Thought(Option<u64>),
+    /// Hidden reasoning that has gone on stood here: what comes behind follows from it, not from what waits before.
+    Gone,
     /// Something said that the client is not to have.
     Muted,
     /// The beginning of a reply, where the client has had one.
@@ -183,11 +185,18 @@ impl Waiting {
                 }
                 return None;
             }
-            Of::Thought(_) | Of::Other if self.opens(&top) => {
+            Of::Thought(_) => {
+                // More than may wait: with the reasoning that stands right before it.
+                let before = Self::opened(self.queue.iter()).into_iter().rev();
+                let run: Vec<Of> = before.take_while(|of| of.waits_bound()).collect();
+                out.extend(self.let_go(|other| run.contains(&other)));
+                self.mark_gone();
+            }
+            Of::Other if self.opens(&top) => {
                 let bound = self.bound(self.queue.len());
                 out.extend(self.let_go(|other| bound.contains(&other)));
             }
-            Of::Thought(_) | Of::Other => {}
+            Of::Gone | Of::Other => {}
         }
         self.spoke |= seen.contains(&Seen::Text);
         out.push(self.pass(&event, of, &top, None));
@@ -215,7 +224,7 @@ impl Waiting {
             let goes = match of {
                 Of::Call(call) => *fate(call) != Fate::Drop,
                 Of::Stray => !changed,
-                Of::Muted | Of::Beginning => false,
+                Of::Gone | Of::Muted | Of::Beginning => false,
                 Of::Thought(_) | Of::Other => true,
             };
             if leaves || !goes {
@@ -337,23 +346,30 @@ impl Waiting {
         top.index.map_or(top.item.is_some(), |place| !self.numbers.places.contains_key(&place))
     }
 
+    /// The items of which these entries of the queue are, in the order in which they were opened.
+    fn opened<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Of> {
+        let mut items: Vec<Of> = Vec::new();
+        for entry in entries {
+            if matches!(entry.of, Of::Gone | Of::Muted) || !items.contains(&entry.of) {
+                items.push(entry.of);
+            }
+        }
+        items
+    }
+
     /// The hidden reasoning that waits for what stands behind these first entries of the queue.
     fn bound(&self, first: usize) -> Vec<Of> {
-        let before = self.queue.iter().take(first).rev().map(|entry| entry.of);
-        before.skip_while(|of| !of.waits_bound()).take_while(|of| of.waits_bound()).collect()
+        let before = Self::opened(self.queue.iter().take(first)).into_iter().rev();
+        let own = before.skip_while(|of| !of.waits_bound() && *of != Of::Gone);
+        own.take_while(|of| of.waits_bound()).collect()
     }
 
     /// What of the queue leaves, if these calls do.
     fn leaving(&self, drops: impl Fn(usize) -> bool) -> Vec<bool> {
-        let mut items: Vec<Of> = Vec::new();
         // What ends a reply comes last, and nothing follows from anything there.
-        for entry in self.queue.iter().take_while(|entry| entry.of != Of::Other) {
-            if entry.of == Of::Muted || !items.contains(&entry.of) {
-                items.push(entry.of);
-            }
-        }
+        let items = Self::opened(self.queue.iter().take_while(|entry| entry.of != Of::Other));
         let standing = items.iter().map(|of| match of {
-            Of::Thought(_) => Standing::Thought,
+            Of::Thought(_) | Of::Gone => Standing::Thought,
             Of::Call(call) if drops(*call) => Standing::Leaves,
             Of::Muted => Standing::Leaves,
             _ => Standing::Stays,
@@ -429,11 +445,21 @@ impl Waiting {
                     let waited = if of.waits_bound() { &mut self.thought_size } else { &mut self.size };
                     *waited -= event.raw.len();
                     out.push(self.pass(&event, of, &top, None));
+                    if of.waits_bound() {
+                        self.mark_gone();
+                    }
                 }
                 None => self.queue.push(Entry { event, of }),
             }
         }
         out
+    }
+
+    /// Marks the end of the queue as the place of reasoning that has gone on, where something waits before it.
+    fn mark_gone(&mut self) {
+        if self.queue.last().is_some_and(|last| last.of != Of::Gone) {
+            self.queue.push(Entry { event: Event::default(), of: Of::Gone });
+        }
     }
 
     /// The call stands at this place: what came for the place before is the call's.

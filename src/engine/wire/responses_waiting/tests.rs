@@ -296,6 +296,48 @@ fn a_call_that_is_dropped_leaves_no_trace() {
 }
 
 #[test]
+fn reasoning_followed_from_a_call_behind_other_reasoning_that_had_gone_on() {
+    let (kiln, shop) = (call(1, "transfer_to_kiln", "{}"), call(5, "transfer_to_shop", "{}"));
+    check(
+        &[thought(0), kiln.clone(), thought(2), says(3, "So."), shop.clone()],
+        &["transfer_to_kiln"],
+        &["rs_2", "\"So.\""],
+        &["rs_2", "\"So.\"", "transfer_to_shop({})"],
+    );
+    check(
+        &[thought(0), kiln.clone(), thought(2), call(3, "weigh", "{}"), call(4, "find", "{}")],
+        &["transfer_to_kiln"],
+        &["rs_2", "weigh({})", "find({})"],
+        &["rs_2", "weigh({})", "find({})"],
+    );
+    // More of it than may wait.
+    let mut long = thought(2);
+    long["encrypted_content"] = "A".repeat(300 << 10).into();
+    check(
+        &[thought(0), kiln, long, shop],
+        &["transfer_to_kiln"],
+        &["rs_2"],
+        &["rs_2", "transfer_to_shop({})"],
+    );
+}
+
+/// The parts of a call may come behind reasoning that stands behind it.
+#[test]
+fn reasoning_was_parted_by_the_events_of_a_call_before_it() {
+    let items = [call(0, "transfer_to_kiln", "{}"), thought(1), thought(2), says(3, "So.")];
+    let [kiln, first, second, said] =
+        [0, 1, 2, 3].map(|place: u8| item(place.into(), &items[usize::from(place)]));
+    let mut all = begins("resp_1");
+    all.extend([&kiln[..1], &first, &kiln[1..], &second, &said].concat());
+    all.extend(events("resp_1", &items).pop());
+    let played = play(&[stream(&all).as_bytes()], Earlier::default(), Some(&["transfer_to_kiln"]));
+    let early = put_together(&documents(&played.at_once, 0), Vec::new());
+    assert_eq!(short(&early), ["rs_1", "rs_2", "\"So.\""]);
+    let all = documents(&[played.at_once, played.at_end].concat(), 0);
+    assert_eq!(put_together(&all, Vec::new()), list(&all.last().expect("an end")["response"]["output"]));
+}
+
+#[test]
 fn a_reply_in_which_nothing_changes_keeps_its_bytes() {
     for items in [
         vec![],
