@@ -11,24 +11,27 @@ const HOP_BY_HOP: [HeaderName; 4] =
     [CONNECTION, TRANSFER_ENCODING, UPGRADE, HeaderName::from_static("keep-alive")];
 
 /// The head of a request as upstream gets it, `host` first; the framing is upstream's to add.
-pub(crate) fn request_headers(client: &HeaderMap, version: Version, host: &HeaderValue) -> HeaderMap {
-    let mut onward = HeaderMap::with_capacity(client.len() + 2);
-    onward.insert(HOST, host.clone());
-    let named = Named::of(client);
+pub(crate) fn request_headers(mut client: HeaderMap, version: Version, host: &HeaderValue) -> HeaderMap {
+    let named = Named::of(&client);
     let is_chunked = client.contains_key(TRANSFER_ENCODING);
-    for (name, value) in client {
-        let stays = named.is_hop_by_hop(name)
-            || *name == HOST
+    let stays = |name: &HeaderName| {
+        named.is_hop_by_hop(name)
             || *name == TE
             // hyper has answered it; upstream gets the body without asking for it.
             || *name == EXPECT
             // Two ways to tell a length are a way to smuggle a request: the coding wins.
-            || (*name == CONTENT_LENGTH && is_chunked);
-        if !stays {
-            onward.append(name.clone(), value.clone());
-        }
+            || (*name == CONTENT_LENGTH && is_chunked)
+    };
+    if version == Version::HTTP_11 && client.keys().next() == Some(&HOST) && !client.keys().any(stays) {
+        client.insert(HOST, host.clone());
+        return client;
     }
-    if wants_trailers(client) {
+    let mut onward = HeaderMap::with_capacity(client.len() + 2);
+    onward.insert(HOST, host.clone());
+    for (name, value) in client.iter().filter(|(name, _)| **name != HOST && !stays(name)) {
+        onward.append(name.clone(), value.clone());
+    }
+    if wants_trailers(&client) {
         onward.append(TE, HeaderValue::from_static("trailers"));
     }
     if version == Version::HTTP_2 {
@@ -143,7 +146,7 @@ mod tests {
 
     fn check_request(client: &[&str], version: Version, expected: &[&str]) {
         let host = HeaderValue::from_static("upstream");
-        let found = lines(&request_headers(&map(client), version, &host));
+        let found = lines(&request_headers(map(client), version, &host));
         assert_eq!(found[0], "host: upstream");
         assert_eq!(found[1..], *expected);
     }
@@ -168,6 +171,10 @@ mod tests {
             Version::HTTP_11,
             &["accept: */*", "authorization: Bearer k", "x-twice: 1", "x-twice: 2", "content-length: 3"],
         );
+        // Where nothing stays behind, and where the host did not come first.
+        let plain = ["host: seam", "accept: */*", "x-twice: 1", "x-twice: 2", "content-length: 3"];
+        check_request(&plain, Version::HTTP_11, &plain[1..]);
+        check_request(&["accept: */*", "host: seam", "x: 1"], Version::HTTP_11, &["accept: */*", "x: 1"]);
     }
 
     #[test]

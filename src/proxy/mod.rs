@@ -24,7 +24,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, Uri, request as head};
+use http::{HeaderMap, Method, Request, Response, Uri, request as head};
 use hyper::body::{Body, Incoming};
 use tracing::{debug, warn};
 
@@ -102,16 +102,20 @@ impl Shell {
         }
         if let Some(protocol) = forward::upgrade(request.headers()).cloned() {
             let client = upgrade::client_side(&mut request);
-            let (head, body) = request.into_parts();
-            let mut onward = self.onward(&head, Outgoing::streamed(VecDeque::new(), body))?;
+            let (mut head, body) = request.into_parts();
+            let headers = std::mem::take(&mut head.headers);
+            let mut onward = self.onward(&head, headers, Outgoing::streamed(VecDeque::new(), body))?;
             forward::ask_for_upgrade(onward.headers_mut(), &protocol);
             let mut reply = self.upstream.send_upgrade(onward).await.map_err(|fault| self.blamed(fault))?;
             upgrade::join(self, client, &mut reply);
             return self.reply(reply, None, in_flight).await;
         }
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let (body, exchange) = self.inspect(&head, body).await?;
-        let mut onward = self.onward(&head, body)?;
+        // Only an exchange that is watched may send its head once more.
+        let headers =
+            if exchange.is_some() { head.headers.clone() } else { std::mem::take(&mut head.headers) };
+        let mut onward = self.onward(&head, headers, body)?;
         if exchange.is_some() {
             forward::ask_for_identity(onward.headers_mut());
         }
@@ -185,9 +189,14 @@ impl Shell {
         }
     }
 
-    /// The request as upstream gets it.
-    fn onward(&self, client: &head::Parts, body: Outgoing) -> Result<Request<Outgoing>, Failure> {
-        let mut headers = forward::request_headers(&client.headers, client.version, self.upstream.host());
+    /// The request as upstream gets it, with the headers that the client sent.
+    fn onward(
+        &self,
+        client: &head::Parts,
+        headers: HeaderMap,
+        body: Outgoing,
+    ) -> Result<Request<Outgoing>, Failure> {
+        let mut headers = forward::request_headers(headers, client.version, self.upstream.host());
         if headers.contains_key(http::header::CONTENT_LENGTH)
             && let Some(length) = body.size_hint().exact()
         {

@@ -1,15 +1,18 @@
 //! Which requests are inspected, and the collecting of their bodies up to a bound.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method, request};
-use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
 use super::error::Failure;
+use crate::upstream::Idle;
 
 /// What is done with a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +67,11 @@ pub(crate) async fn collect(mut body: Incoming, limit: usize, idle: Duration) ->
     if told.is_some_and(|length| length > limit as u64) {
         return Ok(Collected::Larger(VecDeque::new(), body));
     }
-    let mut frames = VecDeque::new();
-    let mut length = 0;
-    while let Some(frame) = next_frame(&mut body, idle).await? {
+    let (mut frames, mut length) = (VecDeque::new(), 0);
+    let mut idle = Idle::new(idle);
+    // The first poll asks for the body. What came with the head is there at the next, and no wait for it.
+    let mut asked = false;
+    while let Some(frame) = next_frame(&mut body, &mut idle, &mut asked).await? {
         match frame.into_data() {
             Ok(data) => {
                 length += data.len();
@@ -84,11 +89,23 @@ pub(crate) async fn collect(mut body: Incoming, limit: usize, idle: Duration) ->
     Ok(Collected::Whole(join(frames, length), None))
 }
 
-async fn next_frame(body: &mut Incoming, idle: Duration) -> Result<Option<http_body::Frame<Bytes>>, Failure> {
-    match tokio::time::timeout(idle, body.frame()).await {
-        Ok(frame) => frame.transpose().map_err(Failure::RequestBroke),
-        Err(_) => Err(Failure::RequestSilent),
-    }
+async fn next_frame(
+    body: &mut Incoming,
+    idle: &mut Idle,
+    asked: &mut bool,
+) -> Result<Option<http_body::Frame<Bytes>>, Failure> {
+    idle.stir();
+    poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
+        Poll::Ready(frame) => Poll::Ready(frame.transpose().map_err(Failure::RequestBroke)),
+        Poll::Pending if std::mem::replace(asked, true) => {
+            idle.poll(cx).map(|()| Err(Failure::RequestSilent))
+        }
+        Poll::Pending => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
 }
 
 fn join(mut frames: VecDeque<Bytes>, length: usize) -> Bytes {

@@ -32,7 +32,8 @@ impl Again for Resubmit {
     type Body = upstream::Body;
 
     async fn send(&self, body: Bytes) -> Option<Response<upstream::Body>> {
-        let mut onward = self.shell.onward(&self.head, Outgoing::whole(body, None)).ok()?;
+        let headers = self.head.headers.clone();
+        let mut onward = self.shell.onward(&self.head, headers, Outgoing::whole(body, None)).ok()?;
         forward::ask_for_identity(onward.headers_mut());
         let sent = Instant::now();
         match self.shell.upstream.send(onward).await {

@@ -76,10 +76,12 @@ impl Body {
     }
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
-        if let Carrier::Line(line, _) = &mut self.carrier {
-            line.drive(cx);
-        }
-        Pin::new(&mut self.incoming).poll_frame(cx).map_err(Fault::ReplyBroke)
+        let incoming = &mut self.incoming;
+        let frame = match &mut self.carrier {
+            Carrier::Line(line, _) => line.poll(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx)),
+            _ => Pin::new(incoming).poll_frame(cx),
+        };
+        frame.map_err(Fault::ReplyBroke)
     }
 
     /// The reply is whole: the connection may serve another exchange.
@@ -88,6 +90,8 @@ impl Body {
         if let Carrier::Line(mut line, pool) = std::mem::replace(&mut self.carrier, Carrier::None)
             && line.is_open(cx)
         {
+            let limit = self.idle.limit();
+            line.rest(std::mem::replace(&mut self.idle, Idle::new(limit)));
             pool.put(line);
         }
     }

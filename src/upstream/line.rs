@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -18,6 +19,7 @@ use super::body::{Body, Carrier};
 use super::idle::Idle;
 use super::pool::Pool;
 use super::request::{Outgoing, Progress};
+use super::waking::Waking;
 use crate::dial::Stream;
 
 /// The largest head of a reply, and the most that is read from upstream at once.
@@ -28,6 +30,9 @@ pub(super) struct Line {
     sender: SendRequest<Outgoing>,
     /// Gone once the connection has ended.
     connection: Option<Connection<TokioIo<Stream>, Outgoing>>,
+    waking: Waking,
+    /// Kept from one exchange to the next, since its timer may be.
+    idle: Option<Idle>,
     /// When it was last used.
     pub(super) rested: Instant,
 }
@@ -42,45 +47,61 @@ impl Line {
     pub(super) async fn open(stream: Stream) -> hyper::Result<Box<Line>> {
         let (sender, connection) =
             Builder::new().max_buf_size(READ_BYTES).handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Line { sender, connection: Some(connection), rested: Instant::now() }))
+        Ok(Box::new(Line {
+            sender,
+            connection: Some(connection),
+            waking: Waking::default(),
+            idle: None,
+            rested: Instant::now(),
+        }))
     }
 
-    /// Moves bytes both ways as far as the socket lets it.
-    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
-        if let Some(connection) = &mut self.connection
-            && Pin::new(connection).poll(cx).is_ready()
-        {
-            // What went wrong, if anything, is told to the request or the reply's body.
-            self.connection = None;
-        }
+    /// Reads from the connection, and moves its bytes both ways as far as the socket lets it.
+    pub(super) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut read: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let connection = &mut self.connection;
+        self.waking.poll(cx, |cx| {
+            drive(connection, cx);
+            read(cx)
+        })
     }
 
     /// Whether another request can be sent now; notices a close that has arrived.
     pub(super) fn is_open(&mut self, cx: &mut Context<'_>) -> bool {
-        self.drive(cx);
+        let _ = self.poll(cx, |_| Poll::<()>::Pending);
         self.connection.is_some() && self.sender.is_ready()
+    }
+
+    /// Made ready to rest, after an exchange that waited with `idle`.
+    pub(super) fn rest(&mut self, idle: Idle) {
+        self.idle = Some(idle);
+        self.rested = Instant::now();
     }
 
     /// One exchange up to the reply's head. The line goes into the reply's body.
     pub(super) async fn exchange(
         mut self: Box<Self>,
         request: Request<Outgoing>,
-        mut idle: Idle,
+        limit: Duration,
         pool: &Arc<Pool>,
     ) -> Result<Response<Body>, Unanswered> {
         let progress = request.body().progress();
+        let mut idle = self.idle.take().unwrap_or_else(|| Idle::new(limit));
+        idle.stir();
         let mut reply = pin!(self.sender.try_send_request(request));
-        let mut sent = 0;
+        let (connection, waking, mut sent) = (&mut self.connection, &self.waking, 0);
         let head = poll_fn(|cx| {
-            if let Some(connection) = &mut self.connection
-                && Pin::new(connection).poll(cx).is_ready()
-            {
-                self.connection = None;
+            let head = waking.poll(cx, |cx| {
+                drive(connection, cx);
+                reply.as_mut().poll(cx)
+            });
+            match head {
+                Poll::Ready(head) => Poll::Ready(head.map_err(Unanswered::from)),
+                Poll::Pending => wait(&mut idle, &mut sent, progress.as_deref(), cx).map(Err),
             }
-            if let Poll::Ready(head) = reply.as_mut().poll(cx) {
-                return Poll::Ready(head.map_err(Unanswered::from));
-            }
-            wait(&mut idle, &mut sent, progress.as_deref(), cx).map(Err)
         })
         .await?;
         idle.stir();
@@ -128,6 +149,16 @@ impl Line {
         .map_err(|unanswered| unanswered.fault)?;
         idle.stir();
         Ok(head.map(|incoming: Incoming| Body::new(incoming, carrier, idle)))
+    }
+}
+
+/// Lets a connection do what it can; one that has ended goes.
+fn drive(connection: &mut Option<Connection<TokioIo<Stream>, Outgoing>>, cx: &mut Context<'_>) {
+    if let Some(driven) = connection
+        && Pin::new(driven).poll(cx).is_ready()
+    {
+        // What went wrong, if anything, is told to the request or the reply's body.
+        *connection = None;
     }
 }
 

@@ -13,6 +13,7 @@ mod idle;
 mod line;
 mod pool;
 mod request;
+mod waking;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +24,13 @@ use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
 use http_body::Body as _;
 
 pub(crate) use body::Body;
+pub(crate) use idle::Idle;
 pub(crate) use request::Outgoing;
 
 use crate::config::{BaseUrl, Config};
 use crate::dial::{self, Connector, Manner, Offer};
 use crate::telemetry::{Event, Telemetry};
 use crate::tls::TlsError;
-use idle::Idle;
 use line::{Line, Unanswered};
 use pool::Pool;
 
@@ -105,7 +106,10 @@ impl Upstream {
         let prefix = self.base.path.as_str();
         let is_inside = |rest: &str| rest.is_empty() || rest.starts_with(['/', '?']);
         let inside = asked.strip_prefix(prefix).is_some_and(is_inside);
-        if inside || asked == "*" { asked.parse().ok() } else { format!("{prefix}{asked}").parse().ok() }
+        match target.path_and_query() {
+            Some(path) if inside || asked == "*" => Some(path.clone()),
+            _ => format!("{prefix}{asked}").parse().ok(),
+        }
     }
 
     /// Sends a request whose head is made for the way onward (see `proxy::forward`),
@@ -122,7 +126,7 @@ impl Upstream {
                 }
             } else if let Some(line) = self.pool.take().await {
                 self.dress(&mut request, Dress::Http1);
-                match line.exchange(request, self.idle(), &self.pool).await {
+                match line.exchange(request, self.idle_timeout, &self.pool).await {
                     Err(Unanswered { unsent: Some(back), .. }) if !resent => request = back,
                     other => return other.map_err(|unanswered| unanswered.fault),
                 }
@@ -167,7 +171,7 @@ impl Upstream {
         drop(gate);
         self.dress(&mut request, Dress::Http1);
         let line = Line::open(stream).await.map_err(Fault::NoReply)?;
-        line.exchange(request, self.idle(), &self.pool).await.map_err(|unanswered| unanswered.fault)
+        line.exchange(request, self.idle_timeout, &self.pool).await.map_err(|unanswered| unanswered.fault)
     }
 
     fn idle(&self) -> Idle {

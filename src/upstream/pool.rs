@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::h2::{Place, Shared};
 use super::line::Line;
 
@@ -57,8 +55,7 @@ impl Pool {
     }
 
     /// Lets a connection rest.
-    pub(super) fn put(&self, mut line: Box<Line>) {
-        line.rested = Instant::now();
+    pub(super) fn put(&self, line: Box<Line>) {
         let mut lines = self.lines();
         if lines.len() < RESTING {
             lines.push(line);

@@ -219,10 +219,8 @@ impl Naming {
         } else if matches_any(&self.listed, name) {
             Some(Known::Listed)
         } else {
-            (default_direction(name).is_some()
-                || names_argument(name)
-                || name.starts_with(words::AGENT_PREFIX))
-            .then_some(Known::ByDefault)
+            let known = without_namespace(name, |tail| direction(tail).or_else(|| by_argument(tail)));
+            (known.is_some() || name.starts_with(words::AGENT_PREFIX)).then_some(Known::ByDefault)
         }
     }
 
@@ -327,21 +325,22 @@ fn matches_any(globs: &[WildMatch], name: &str) -> bool {
 
 /// The destination behind a direction in the name, with or without a namespace before it.
 fn default_direction(name: &str) -> Option<&str> {
-    without_namespace(name, |tail| {
-        words::DIRECTIONS.iter().find_map(|direction| after_words(tail, direction))
-    })
+    without_namespace(name, direction)
 }
 
 /// Whether the whole name is one that says its destination in an argument.
 fn names_argument(name: &str) -> bool {
-    let whole = |tail: &str| {
-        words::BY_ARGUMENT
-            .iter()
-            .find_map(|form| after_words(tail, form))
-            .filter(|rest| rest.is_empty())
-            .map(|_| "")
-    };
-    without_namespace(name, whole).is_some()
+    without_namespace(name, by_argument).is_some()
+}
+
+/// What follows a direction.
+fn direction(tail: &str) -> Option<&str> {
+    words::DIRECTIONS.iter().find_map(|direction| after_words(tail, direction))
+}
+
+/// The nothing that follows a name whose destination is an argument.
+fn by_argument(tail: &str) -> Option<&str> {
+    words::BY_ARGUMENT.iter().find_map(|form| after_words(tail, form)).filter(|rest| rest.is_empty())
 }
 
 /// Tries the name, then what stands behind each mark that may end a namespace.
@@ -349,9 +348,21 @@ fn without_namespace<'n>(name: &'n str, test: impl Fn(&'n str) -> Option<&'n str
     let name = name.strip_prefix(words::OUTPUT_FUNCTION).unwrap_or(name);
     test(name).or_else(|| {
         words::NAMESPACE_MARKS.iter().find_map(|mark| {
-            let (_, tail) = name.split_once(mark)?;
-            test(tail).or_else(|| test(tail.rsplit_once(mark)?.1))
+            let mut tails = tails(name, mark);
+            let first = tails.next()?;
+            test(first).or_else(|| test(tails.last()?))
         })
+    })
+}
+
+/// What stands behind each of these marks.
+fn tails<'n>(name: &'n str, mark: &'n str) -> impl Iterator<Item = &'n str> {
+    let begins = mark.as_bytes().first();
+    let mut free = 0;
+    name.bytes().enumerate().filter(move |(_, byte)| Some(byte) == begins).filter_map(move |(at, _)| {
+        let tail = name.get(at..)?.strip_prefix(mark).filter(|_| at >= free)?;
+        free = name.len() - tail.len();
+        Some(tail)
     })
 }
 
@@ -359,15 +370,18 @@ fn without_namespace<'n>(name: &'n str, test: impl Fn(&'n str) -> Option<&'n str
 fn after_words<'n>(name: &'n str, direction: &[&str]) -> Option<&'n str> {
     let mut rest = name;
     for word in direction {
-        rest = rest.trim_start_matches(is_separator);
-        let (head, tail) = rest.split_at_checked(word.len())?;
+        let (head, tail) = without_separators(rest).split_at_checked(word.len())?;
         if !head.eq_ignore_ascii_case(word) {
             return None;
         }
         rest = tail;
     }
-    let ended = rest.is_empty() || rest.starts_with(is_separator) || rest.starts_with(char::is_uppercase);
-    ended.then(|| rest.trim_start_matches(is_separator))
+    let bare = without_separators(rest);
+    (rest.is_empty() || bare.len() < rest.len() || rest.starts_with(char::is_uppercase)).then_some(bare)
+}
+
+fn without_separators(name: &str) -> &str {
+    name.trim_start_matches(is_separator)
 }
 
 fn is_separator(c: char) -> bool {

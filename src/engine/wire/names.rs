@@ -1,10 +1,13 @@
 //! The names in a body, found by its bytes alone. Both dialects name tools and calls under one key.
 
-use memchr::{memchr2, memmem};
+use std::sync::LazyLock;
 
-const KEY: &[u8] = br#""name""#;
+use memchr::memchr2;
+use memchr::memmem::Finder;
+
+static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""name""#));
 /// How an escaped letter of that key begins: `n`, `a`, `m` and `e` are U+006E, U+0061, U+006D and U+0065.
-const ESCAPED_LETTER: &[u8] = br"\u006";
+static ESCAPED_LETTER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br"\u006"));
 
 /// What may name a tool or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +21,8 @@ pub enum Name<'b> {
 /// The names in a body.
 pub fn names(body: &[u8]) -> impl Iterator<Item = Name<'_>> {
     // Nobody escapes the letters of the key; who does has to be read.
-    let escaped = memmem::find(body, ESCAPED_LETTER).map(|_| Name::Unclear);
-    let found = memmem::find_iter(body, KEY).filter_map(|at| behind(&body[at + KEY.len()..]));
+    let escaped = ESCAPED_LETTER.find(body).map(|_| Name::Unclear);
+    let found = KEY.find_iter(body).filter_map(|at| behind(&body[at + KEY.needle().len()..]));
     escaped.into_iter().chain(found)
 }
 
