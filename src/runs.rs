@@ -121,15 +121,15 @@ impl Tenant {
     }
 
     fn lookup(&self, key: &str) -> String {
-        format!("{}/{key}", self.0)
+        [&self.0, "/", key].concat()
     }
 
     fn run(&self, id: &str) -> String {
-        format!("{}/run/{id}", self.0)
+        [&self.0, "/run/", id].concat()
     }
 
     fn log(&self, id: &str) -> String {
-        format!("{}/log/{id}", self.0)
+        [&self.0, "/log/", id].concat()
     }
 }
 
@@ -422,7 +422,7 @@ impl Runs {
 
 /// Where it is noted whose a run is.
 fn whose(id: &str) -> String {
-    format!("whose/{id}")
+    ["whose/", id].concat()
 }
 
 fn encoded<T: serde::Serialize>(value: &T) -> Result<Bytes, StoreError> {

@@ -300,7 +300,13 @@ fn one<'c>(
     let log = learned(&reading);
     let now = Timestamp(reading.view.items.len() as u64 * STEP_MS);
     let stored = |_: &str| log.clone();
-    let at = Circumstances { policy, now, fresh_id: &conversation.id, log: &stored, body: &body };
+    let at = Circumstances {
+        policy,
+        now,
+        fresh_id: &|| conversation.id.clone(),
+        log: &stored,
+        body: body.as_bytes(),
+    };
     let decision = decide(&reading, std::mem::take(run), at);
     let plan = match &decision.action {
         Action::Rewrite(plan) => Some(&**plan),

@@ -75,6 +75,9 @@ impl Hasher {
 
     /// Adds a text without its white space.
     pub fn text(&mut self, text: &str) -> &mut Self {
+        if text.is_ascii() {
+            return self.ascii(text.as_bytes());
+        }
         let mut length = 0u64;
         // Words are short, and what takes them likes long pieces.
         let (mut piece, mut filled) = ([0; 512], 0);
@@ -93,6 +96,24 @@ impl Hasher {
             }
         }
         self.0.update(&piece[..filled]);
+        self.0.update(length.to_le_bytes());
+        self
+    }
+
+    /// The same of a text that can be looked at byte by byte.
+    fn ascii(&mut self, text: &[u8]) -> &mut Self {
+        let mut length = 0u64;
+        let mut piece = [0; 512];
+        for part in text.chunks(piece.len()) {
+            let mut filled = 0;
+            for byte in part {
+                piece[filled] = *byte;
+                // As `char::is_whitespace` has it.
+                filled += usize::from(!matches!(byte, b'\t'..=b'\r' | b' '));
+            }
+            self.0.update(&piece[..filled]);
+            length += filled as u64;
+        }
         self.0.update(length.to_le_bytes());
         self
     }
@@ -142,6 +163,8 @@ pub fn prefix(items: &[Item<'_>], count: usize) -> Hash {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -157,5 +180,20 @@ mod tests {
         let of = |a: &str, b: &str| Hasher::new("t").text(a).text(b).finish();
         assert_ne!(of("ab", "c"), of("a", "bc"));
         assert_eq!(of("a b", "c"), of("ab", " c "));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_hashes_as_its_words_do_whichever_way_it_is_read(
+            words in prop::collection::vec("[ -~\\PC]{0,300}", 0..6),
+            gap in prop::sample::select(vec![" ", "\t\n", "\u{b}\u{c}\r", "\u{85}", "\u{a0} "]),
+        ) {
+            let of = |text: &str| Hasher::new("t").text(text).finish();
+            let bare: String = words.iter().flat_map(|word| word.split_whitespace()).collect();
+            prop_assert_eq!(of(&words.join(gap)), of(&bare));
+            let mut whole = Hasher::new("t");
+            whole.bytes(bare.as_bytes());
+            prop_assert_eq!(of(&words.join(gap)), whole.finish());
+        }
     }
 }

@@ -6,8 +6,8 @@ mod held;
 mod readings;
 mod told;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -315,7 +315,8 @@ impl Inner {
         wish: Wish,
         at: Timestamp,
     ) -> Result<(Decision, Before), Trouble> {
-        let fresh = unseen_id(reading, &who.tenant).unwrap_or_else(|| self.fresh_id());
+        let fresh = OnceLock::new();
+        let fresh_id = || unseen_id(reading, &who.tenant).unwrap_or_else(|| self.fresh_id());
         let named = who.run.as_deref().map(header_lookup);
         let resent = who.retries.then(|| resent_lookup(reading.request(body)));
         let lookups: Vec<&Lookup> = named.iter().chain(reading.lookups()).chain(&resent).collect();
@@ -329,9 +330,9 @@ impl Inner {
                 Circumstances {
                     policy: &self.policy,
                     now: at,
-                    fresh_id: &fresh,
+                    fresh_id: &|| fresh.get_or_init(fresh_id).clone(),
                     log: &|id| beside.log(id),
-                    body: std::str::from_utf8(body).unwrap_or_default(),
+                    body,
                 },
             );
             let Some(run) = decision.run.as_mut().filter(|_| decision.changed) else {

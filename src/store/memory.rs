@@ -16,6 +16,10 @@ use crate::engine::time::Timestamp;
 /// What an entry costs beside its bytes: key, bookkeeping of the cache.
 const OVERHEAD: usize = 200;
 
+/// A member that is added again lives on from then, unless less than this part of its time is gone: what is
+/// written with every request would else be written each time.
+const FRESHENED: u32 = 16;
+
 /// A bounded, expiring map in this process.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -69,7 +73,7 @@ impl Memory {
     }
 
     pub(super) fn value(&self, key: &str) -> Option<Value> {
-        match self.fresh(&value_key(key))? {
+        match self.fresh(&value_key(key))?.0 {
             What::Value(content, version) => Some((content, version)),
             What::Set(_) => None,
         }
@@ -77,8 +81,8 @@ impl Memory {
 
     pub(super) fn members(&self, key: &str) -> Vec<String> {
         match self.fresh(&set_key(key)) {
-            Some(What::Set(members)) => members,
-            Some(What::Value(..)) | None => Vec::new(),
+            Some((What::Set(members), _)) => members,
+            Some((What::Value(..), _)) | None => Vec::new(),
         }
     }
 
@@ -108,11 +112,19 @@ impl Memory {
                 self.insert(value_key(&key), What::Value(value, desk.version), ttl);
             }
             Step::Add { key, member, cap, ttl } => {
-                let mut members = self.members(&key);
-                if !members.contains(&member) && members.len() < cap {
+                let key = set_key(&key);
+                let (mut members, left) = match self.fresh(&key) {
+                    Some((What::Set(members), left)) => (members, left),
+                    _ => (Vec::new(), Duration::ZERO),
+                };
+                let is_there = members.contains(&member);
+                if is_there && left > ttl - ttl / FRESHENED {
+                    return;
+                }
+                if !is_there && members.len() < cap {
                     members.push(member);
                 }
-                self.insert(set_key(&key), What::Set(members), ttl);
+                self.insert(key, What::Set(members), ttl);
             }
             Step::Note { list, member, at, cap, ttl } => {
                 desk.lists.entry(list).or_default().note(member, at, cap, ttl);
@@ -152,19 +164,22 @@ impl Memory {
         self.entries.insert(key, Entry { what, ttl, expires });
     }
 
-    /// The cache drops entries in its own time; what is over by the clock is not given out meanwhile.
-    fn fresh(&self, key: &str) -> Option<What> {
-        let entry = self.entries.get(key)?;
-        (entry.expires > self.clock.now()).then_some(entry.what)
+    /// What stands under a key, and for how long yet. The cache drops entries in its own time; what is over by
+    /// the clock is not given out meanwhile.
+    fn fresh(&self, key: &str) -> Option<(What, Duration)> {
+        // Most of what is looked for is not there: to know that costs less than to count it as a use.
+        let entry = self.entries.contains_key(key).then(|| self.entries.get(key))??;
+        let left = entry.expires.0.checked_sub(self.clock.now().0).filter(|left| *left > 0)?;
+        Some((entry.what, Duration::from_millis(left)))
     }
 }
 
 fn value_key(key: &str) -> String {
-    format!("v:{key}")
+    ["v:", key].concat()
 }
 
 fn set_key(key: &str) -> String {
-    format!("s:{key}")
+    ["s:", key].concat()
 }
 
 impl List {

@@ -50,7 +50,7 @@ pub(super) fn ask(reading: &Reading<'_>, decision: &Decision, at: Circumstances<
         // The client has a way of its own to say it.
         None
     } else {
-        let takes = |tool: &Tool<'_>| wire::takes_parameters(at.body.as_bytes(), tool);
+        let takes = |tool: &Tool<'_>| wire::takes_parameters(at.body, tool);
         inject::ask(&reading.view.tools, &reading.offers, &policy.naming, policy.fields, takes)
     };
     let gains = asked.is_some() || !arguments.is_empty() || previous.is_some();

@@ -164,11 +164,11 @@ pub struct Circumstances<'a> {
     /// When the request came.
     pub now: Timestamp,
     /// An id for a run that may have to begin here.
-    pub fresh_id: &'a str,
+    pub fresh_id: &'a dyn Fn() -> String,
     /// The log of a run, once it is known which.
     pub log: &'a dyn Fn(&str) -> Log,
     /// The body, to keep customer turns as the bytes first seen.
-    pub body: &'a str,
+    pub body: &'a [u8],
 }
 
 /// Decides what to do with a request.
@@ -196,9 +196,7 @@ fn act(reading: &Reading<'_>, mut found: Found, at: Circumstances<'_>) -> Decisi
     };
     let run = match id.and_then(|id| found.runs.remove(&id)) {
         Some(run) => run,
-        None if reading.last_answered().is_some() => {
-            Arc::new(Run::new(at.fresh_id.to_owned(), false, at.now))
-        }
+        None if reading.last_answered().is_some() => Arc::new(Run::new((at.fresh_id)(), false, at.now)),
         None => {
             let pass = if offers { Pass::NotReceiver } else { Pass::NothingToDo };
             return Decision::forward(pass, None, offers);

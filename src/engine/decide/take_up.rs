@@ -327,11 +327,12 @@ fn move_custody(run: &mut Run, place: usize, agent: usize, hop: u32, now: Timest
 }
 
 /// Keeps the opening and the last customer turn as the bytes first seen.
-pub fn note_turns(run: &mut Run, log: &Log, reading: &Reading<'_>, voices: &[Voice<'_>], body: &str) {
+pub fn note_turns(run: &mut Run, log: &Log, reading: &Reading<'_>, voices: &[Voice<'_>], body: &[u8]) {
     let customer = |at: &usize| voices[*at].speaker == Speaker::Customer;
     let turn = |at: usize| {
         let raw = body.get(reading.view.items[at].span.clone()).filter(|raw| raw.len() <= TURN_CAP);
-        Turn { words: voices[at].words.clone().into_owned(), raw: raw.map(str::to_owned) }
+        let raw = raw.and_then(|raw| str::from_utf8(raw).ok()).map(str::to_owned);
+        Turn { words: voices[at].words.clone().into_owned(), raw }
     };
     let turns = if reading.view.is_delta() && !log.cut {
         log.customer_turns().map(turn_hash).collect()

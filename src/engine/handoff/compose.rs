@@ -2,6 +2,8 @@
 //! and verified when the transfer is seen; made whole by rules when the
 //! receiver takes it up, since only then its tools are known.
 
+use memchr::memmem;
+
 use super::contract::{self, By, Claim, Constraint, Handoff, Line, Scope, StatedBy, plain, same};
 use super::derive::{self, Room, Wants};
 use super::evidence::Evidence;
@@ -49,7 +51,7 @@ pub fn compose(
     asking: Asking,
     log: &Log,
     whole: bool,
-    shown: &str,
+    shown: &[u8],
     policy: &Policy,
     now: Timestamp,
 ) -> Composed {
@@ -81,9 +83,11 @@ pub fn compose(
 }
 
 /// Who cites what it was told did not make it up: a client may pass on, in a text, what ran elsewhere.
-fn pass_on(fact: &mut Fact, shown: &str) {
+fn pass_on(fact: &mut Fact, shown: &[u8]) {
     let cited = fact.claim.evidence.as_deref().map(str::trim).filter(|id| id.len() > 1);
-    if fact.outcome == Outcome::NoSuchCall && cited.is_some_and(|id| shown.contains(id)) {
+    if fact.outcome == Outcome::NoSuchCall
+        && cited.is_some_and(|id| memmem::find(shown, id.as_bytes()).is_some())
+    {
         fact.outcome = Outcome::Unseen;
         fact.why.replace_range(.., "no call that was seen has this id; the request shows it in a text");
     }

@@ -15,7 +15,8 @@ use crate::engine::signal::Signal;
 fn made(run: &Run) -> Transfer {
     let policy = Policy::default();
     let stored = |_: &str| Log::default();
-    let at = Circumstances { policy: &policy, now: Timestamp(0), fresh_id: "", log: &stored, body: "" };
+    let at =
+        Circumstances { policy: &policy, now: Timestamp(0), fresh_id: &String::new, log: &stored, body: b"" };
     let seen = SeenTransfer {
         id: "c",
         name: "transfer_to_x",

@@ -244,7 +244,9 @@ impl About {
 
     /// Learns from a reply, and stores what it taught.
     pub(super) async fn learn(&self, reply: &Reply, asks: Asks<'_>) -> Result<Learned, Trouble> {
-        let learned = self.inner.runs.within_limit(self.learn_and_keep(reply, asks)).await;
+        // Large, and needed once at the end: the exchange does not carry it while its reply passes.
+        let learning = Box::pin(self.learn_and_keep(reply, asks));
+        let learned = self.inner.runs.within_limit(learning).await;
         if let Err(trouble) = &learned {
             self.inner.telemetry.store_trouble(trouble);
         }
@@ -289,7 +291,8 @@ impl About {
         // The reading holds the texts as they stand in the body and as they read.
         LateLog::new(2 * self.body.len(), move || {
             let log = |_: &str| Log::default();
-            let at = Circumstances { policy: &inner.policy, now, fresh_id: "", log: &log, body: "" };
+            let at =
+                Circumstances { policy: &inner.policy, now, fresh_id: &String::new, log: &log, body: b"" };
             late_log(&reading, &run, &request, at)
         })
     }
@@ -307,9 +310,9 @@ impl About {
         let circumstances = Circumstances {
             policy: &self.inner.policy,
             now: self.at,
-            fresh_id: &self.run,
+            fresh_id: &|| self.run.clone(),
             log: &|_| Log::default(),
-            body: std::str::from_utf8(&self.body).unwrap_or_default(),
+            body: &self.body,
         };
         let terms = Terms {
             header: self.who.run.as_deref(),

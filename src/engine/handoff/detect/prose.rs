@@ -1,7 +1,17 @@
 //! What prose says about transfers: results that confirm or refuse one,
 //! messages that are nothing but its trace, and replies that promise one.
 
+use std::sync::LazyLock;
+
 use super::words;
+
+/// The words that an announcement begins with.
+static ANNOUNCING: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut words: Vec<&str> = words::ANNOUNCEMENTS.iter().filter_map(|act| act.split(' ').next()).collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+});
 
 /// The longest name of an agent that is believed.
 const LONGEST_NAME: usize = 128;
@@ -40,7 +50,12 @@ pub fn is_refusal(result: &str) -> bool {
 
 /// Whether a reply says that it hands the conversation over now. Offers, conditions and denials do not count.
 pub fn announces_transfer(text: &str) -> bool {
-    let text = text.to_lowercase().replace('\u{2019}', "'");
+    let text = text.to_lowercase();
+    // Nearly every reply ends here.
+    if !text.split(|c: char| !c.is_alphanumeric()).any(|word| ANNOUNCING.contains(&word)) {
+        return false;
+    }
+    let text = text.replace('\u{2019}', "'");
     text.split_inclusive(['.', '!', '?', '\n', ';']).any(|sentence| {
         let sentence = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
         words::ANNOUNCEMENTS.iter().any(|act| {
