@@ -10,8 +10,9 @@ use super::custody::run::{introduces, words};
 use super::handoff::brief;
 use super::handoff::detect::{Destination, Naming, Offer, Offered, is_refusal, same_agent};
 use super::handoff::speaker::{Company, Said, Speaker, Voice, said, voices};
+use super::handoff::transcript::Groups;
 use super::hash::{self, Hash, Hasher};
-use super::view::{Role, Seal, View};
+use super::view::{Dialect, Role, Seal, View};
 use super::wire::{NestedCall, nested_calls};
 
 /// Ways to look up that a single request may use at most; a list offers many.
@@ -48,6 +49,8 @@ pub struct Reading<'b> {
     request: OnceLock<Hash>,
     /// The words of the system text, once somebody asked for them.
     system_words: OnceLock<Vec<String>>,
+    /// What of the list belongs together, once somebody asked for it.
+    groups: OnceLock<Groups>,
 }
 
 /// A transfer call in the history.
@@ -174,6 +177,7 @@ pub fn reading_on<'b>(
         lookups: OnceLock::new(),
         request: OnceLock::new(),
         system_words: OnceLock::new(),
+        groups: OnceLock::new(),
     }
 }
 
@@ -193,6 +197,7 @@ impl Reading<'_> {
             lookups: self.lookups,
             request: self.request,
             system_words: self.system_words,
+            groups: self.groups,
         }
     }
 
@@ -205,6 +210,11 @@ impl Reading<'_> {
     /// The hash of the request; `body` is what it was read from.
     pub fn request(&self, body: &[u8]) -> &Hash {
         self.request.get_or_init(|| hash::request(body))
+    }
+
+    /// What of the list belongs together.
+    pub fn groups(&self) -> &Groups {
+        self.groups.get_or_init(|| Groups::of(&self.view.items, self.view.dialect == Dialect::Chat))
     }
 
     /// Whether a tool of this name is a transfer tool on offer.

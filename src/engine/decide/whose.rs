@@ -5,12 +5,11 @@ use crate::engine::custody::agent::Recognised;
 use crate::engine::custody::run::{Boundary, Fit, Run, Transfer};
 use crate::engine::handoff::detect::{Destination, Offered, is_refusal};
 use crate::engine::handoff::rebuild::Ends;
-use crate::engine::handoff::transcript;
 use crate::engine::hash;
 use crate::engine::read::{Reading, Visible};
 use crate::engine::record::State;
 use crate::engine::time::Timestamp;
-use crate::engine::view::{Dialect, Role};
+use crate::engine::view::Role;
 
 pub(super) enum Whose {
     /// The agent that holds the run.
@@ -180,8 +179,7 @@ fn visible_boundary(reading: &Reading<'_>, transfer: &Transfer) -> Option<usize>
 /// Behind all that belongs to the transfer's call, and the results of the calls beside it.
 pub(super) fn group_end(reading: &Reading<'_>, visible: &Visible) -> usize {
     let items = &reading.view.items;
-    let adjacent = reading.view.dialect == Dialect::Chat;
-    let end = transcript::unit_end(items, adjacent, visible.item);
+    let end = reading.groups().end(visible.item);
     let is_beside = |at: &usize| {
         items[*at].answers.is_some()
             && reading.results.iter().any(|((call, _), result)| result == at && *call < end)

@@ -147,6 +147,7 @@ pub fn rebuild(
             unreadable: others.thoughts,
             adjacent: reading.view.dialect == Dialect::Chat,
         },
+        reading.groups(),
         &policy.transcript,
     );
     let (mut keep, mut why) = (filtered.keep, filtered.why);

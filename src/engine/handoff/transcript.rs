@@ -16,7 +16,9 @@ use crate::engine::handoff::speaker::Speaker;
 use crate::engine::record::LeftOut;
 use crate::engine::view::{Call, Item, Keep, Role, Seal, Why};
 
-use groups::{Groups, Unit};
+use groups::Unit;
+
+pub use groups::Groups;
 
 /// How much of the transcript travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,16 +97,9 @@ pub fn tokens(items: &[Item<'_>]) -> u64 {
     (items.iter().map(text_bytes).sum::<usize>() / BYTES_A_TOKEN) as u64
 }
 
-/// Behind the last item of what belongs together with the item at `at`.
-pub fn unit_end(items: &[Item<'_>], adjacent: bool, at: usize) -> usize {
-    let groups = Groups::of(items, adjacent);
-    let unit = groups.unit_of.get(at).and_then(|&unit| groups.units[unit].members.last());
-    unit.map_or(at, |last| *last) + 1
-}
-
-/// Filters what lies before the boundary.
-pub fn filter(list: &List<'_>, policy: &Policy) -> Filtered {
-    let mut filter = Filter::new(list);
+/// Filters what lies before the boundary; `groups` are those of the whole list.
+pub fn filter(list: &List<'_>, groups: &Groups, policy: &Policy) -> Filtered {
+    let mut filter = Filter::new(list, groups);
     filter.leave_what_never_travels();
     filter.note(Why::Trace);
     filter.leave_broken_and_transfers();
@@ -136,7 +131,7 @@ const PLACE_BYTES: usize = 80;
 struct Filter<'a> {
     list: &'a List<'a>,
     boundary: usize,
-    groups: Groups,
+    groups: &'a Groups,
     keep: Vec<Keep>,
     /// Why, where that is not whole.
     why: Vec<Option<Why>>,
@@ -155,7 +150,7 @@ struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    fn new(list: &'a List<'a>) -> Self {
+    fn new(list: &'a List<'a>, groups: &'a Groups) -> Self {
         let boundary = list.boundary.min(list.items.len());
         let mut leaving = vec![false; list.items.len()];
         for &at in list.leaving.iter().filter(|&&at| at < boundary) {
@@ -167,7 +162,7 @@ impl<'a> Filter<'a> {
         Filter {
             list,
             boundary,
-            groups: Groups::of(list.items, list.adjacent),
+            groups,
             keep: vec![Keep::Whole; list.items.len()],
             why: vec![None; list.items.len()],
             leaving,
@@ -317,7 +312,7 @@ impl<'a> Filter<'a> {
                 self.open_end = true;
                 return;
             }
-            for &member in &self.groups.units[unit].members.clone() {
+            for &member in &self.groups.units[unit].members {
                 if self.keep[member] != Keep::Drop {
                     self.keep[member] = Keep::Drop;
                     self.tail.push(member);

@@ -464,18 +464,22 @@ pub fn is_value(text: &str) -> bool {
 
 /// Writes `text` as it stands between the quotes of a JSON string.
 pub fn escape(text: &str, out: &mut Vec<u8>) {
-    for byte in text.bytes() {
-        match byte {
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, behind) = rest.split_at(plain_run(rest));
+        out.extend_from_slice(plain);
+        let Some((byte, behind)) = behind.split_first() else { return };
+        rest = behind;
+        match *byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 => {
+            byte => {
                 out.extend_from_slice(b"\\u00");
                 out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
             }
-            _ => out.push(byte),
         }
     }
 }

@@ -7,11 +7,11 @@ use crate::engine::view::{Item, Role, Seal};
 
 /// A list taken apart.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub struct Groups {
     /// The units, in the order of their first items.
-    pub units: Vec<Unit>,
+    pub(super) units: Vec<Unit>,
     /// Which unit each item belongs to.
-    pub unit_of: Vec<usize>,
+    pub(super) unit_of: Vec<usize>,
 }
 
 /// Items that are kept or dropped together.
@@ -40,7 +40,7 @@ pub(super) struct Paired {
 impl Groups {
     /// Pairs by occurrence: a result answers the nearest earlier call with its id that has none yet, because
     /// ids repeat. `adjacent`: only a call of the message directly before.
-    pub(super) fn of(items: &[Item<'_>], adjacent: bool) -> Groups {
+    pub fn of(items: &[Item<'_>], adjacent: bool) -> Groups {
         let mut groups = Groups { units: Vec::new(), unit_of: Vec::with_capacity(items.len()) };
         // Calls without a result yet, by id; each as its unit and its place among the unit's calls.
         let mut open: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
@@ -75,6 +75,12 @@ impl Groups {
             }
         }
         groups
+    }
+
+    /// Behind the last item of what belongs together with the item at `at`.
+    pub fn end(&self, at: usize) -> usize {
+        let unit = self.unit_of.get(at).and_then(|&unit| self.units[unit].members.last());
+        unit.map_or(at, |last| *last) + 1
     }
 
     fn open(&mut self, at: usize, unit: Unit) -> usize {

@@ -25,6 +25,10 @@ enum Said {
 }
 use Said::{A, Calls, R, Reasoning, Signed, System, Trace, U};
 
+fn travels(list: &List<'_>, policy: &Policy) -> Filtered {
+    filter(list, &Groups::of(list.items, list.adjacent), policy)
+}
+
 fn item(said: &Said) -> (Item<'static>, Speaker) {
     let plain = |role, text: &'static str| Item {
         span: 0..0,
@@ -97,7 +101,7 @@ impl Talk {
     }
 
     fn filter(&self, policy: &Policy) -> Filtered {
-        filter(&self.list(self.items.len(), true), policy)
+        travels(&self.list(self.items.len(), true), policy)
     }
 
     /// What the list is after the filter.
@@ -206,7 +210,7 @@ fn a_sealed_group_stays_whole_or_goes_whole() {
     check(&all(Form::Dialogue), &[U("hi"), Signed("x", both()), R("c1", "lost"), R("c2", "ok")], "k...");
     let check = |said: &[Said], expected: &str| {
         let talk = Talk::of(said);
-        let filtered = filter(&talk.list(talk.items.len(), false), &all(Form::Full));
+        let filtered = travels(&talk.list(talk.items.len(), false), &all(Form::Full));
         assert_eq!(letters(&filtered.keep), expected, "{said:?}");
     };
     let fc = |id, name| Calls("", vec![(id, name)]);
@@ -344,12 +348,12 @@ fn what_lies_behind_the_boundary_is_not_touched() {
         R("c2", "x"),
         A("done"),
     ]);
-    let filtered = filter(&talk.list(3, true), &all(Form::None));
+    let filtered = travels(&talk.list(3, true), &all(Form::None));
     assert_eq!(letters(&filtered.keep), "k..kkk");
     // A group that the boundary would cut in two stays whole.
-    let split = filter(&talk.list(4, true), &all(Form::None));
+    let split = travels(&talk.list(4, true), &all(Form::None));
     assert_eq!(letters(&split.keep), "k..kkk");
-    let beyond = filter(&talk.list(99, true), &all(Form::Full));
+    let beyond = travels(&talk.list(99, true), &all(Form::Full));
     assert_eq!(beyond.keep.len(), 6);
 }
 
@@ -396,7 +400,7 @@ proptest! {
         adjacent in any::<bool>(),
     ) {
         let talk = Talk::of(&said);
-        let filtered = filter(&talk.list(talk.items.len(), adjacent), &policy);
+        let filtered = travels(&talk.list(talk.items.len(), adjacent), &policy);
         prop_assert_eq!(filtered.keep.len(), talk.items.len());
         let after = talk.after(&filtered);
         prop_assert!(is_paired(&after.items, adjacent), "{:?}", after.items);
@@ -423,11 +427,11 @@ proptest! {
         adjacent in any::<bool>(),
     ) {
         let talk = Talk::of(&said);
-        let filtered = filter(&talk.list(talk.items.len(), adjacent), &policy);
+        let filtered = travels(&talk.list(talk.items.len(), adjacent), &policy);
         // A turn that the caller puts back changes which turn is the last.
         prop_assume!(!filtered.open_end);
         let after = talk.after(&filtered);
-        let again = filter(&after.list(after.items.len(), adjacent), &policy);
+        let again = travels(&after.list(after.items.len(), adjacent), &policy);
         prop_assert!(again.keep.iter().all(|keep| *keep == Keep::Whole), "{:?} {:?}", after.items, again.keep);
     }
 
@@ -439,12 +443,12 @@ proptest! {
     ) {
         let boundary = before.len();
         let alone = Talk::of(&before);
-        let alone = filter(&alone.list(boundary, true), &policy);
+        let alone = travels(&alone.list(boundary, true), &policy);
         let followed = Talk::of(&[before, behind].concat());
         // A boundary that cuts a group in two is no boundary.
         let units = Groups::of(&followed.items, true).units;
         prop_assume!(units.iter().all(|unit| (unit.members[0] < boundary) == (unit.members[unit.members.len() - 1] < boundary)));
-        let followed = filter(&followed.list(boundary, true), &policy);
+        let followed = travels(&followed.list(boundary, true), &policy);
         prop_assert_eq!(&alone.keep[..], &followed.keep[..boundary]);
         prop_assert!(followed.keep[boundary..].iter().all(|keep| *keep == Keep::Whole));
         prop_assert_eq!(alone.left_out, followed.left_out);
