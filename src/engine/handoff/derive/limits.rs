@@ -178,6 +178,10 @@ const BETWEEN: usize = 3;
 /// A sentence as it is compared: lower case, plain apostrophes, single spaces.
 struct Plain {
     text: String,
+    /// Where a phrase can begin: not inside a word. Found out once, since many phrases are looked for.
+    begins: Vec<usize>,
+    /// The bytes that stand there: a set of bits, for ASCII; all that is left of most phrases.
+    firsts: u128,
     question: bool,
 }
 
@@ -185,7 +189,11 @@ impl Plain {
     fn of(sentence: &str) -> Plain {
         let text = sentence.to_lowercase().replace(['\u{2019}', '\u{2bc}'], "'");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Plain { question: text.ends_with('?'), text }
+        let mut before = ' ';
+        let begins = text.char_indices().filter(|&(_, c)| !is_inside(std::mem::replace(&mut before, c)));
+        let begins: Vec<usize> = begins.map(|(at, _)| at).collect();
+        let firsts = begins.iter().fold(0, |firsts, at| firsts | bit(text.as_bytes()[*at]));
+        Plain { question: text.ends_with('?'), begins, firsts, text }
     }
 
     /// How plainly it forbids or limits; 0 where it does not.
@@ -211,13 +219,10 @@ impl Plain {
 
     /// Where a phrase stands at the border of words.
     fn places<'s>(&'s self, phrase: &'s str) -> impl Iterator<Item = usize> + 's {
-        let borders = |at: usize| {
-            let before = self.text[..at].chars().next_back();
-            let after = self.text[at + phrase.len()..].chars().next();
-            let inside = |c: char| c.is_alphanumeric() || c == '\'';
-            !before.is_some_and(inside) && !after.is_some_and(inside)
-        };
-        self.text.match_indices(phrase).map(|(at, _)| at).filter(move |&at| borders(at))
+        let ends = |behind: &str| !behind.starts_with(is_inside);
+        let may_begin = phrase.bytes().next().is_some_and(|first| self.firsts & bit(first) != 0);
+        let begins = if may_begin { self.begins.as_slice() } else { &[] };
+        begins.iter().copied().filter(move |&at| self.text[at..].strip_prefix(phrase).is_some_and(ends))
     }
 
     fn commands(&self) -> bool {
@@ -256,6 +261,16 @@ impl Plain {
         BOUNDS.iter().any(|bound| near(bound))
             && (!self.question || self.text.contains(['$', '\u{20ac}', '\u{a3}']))
     }
+}
+
+/// The bit of a byte; all that are not ASCII share one.
+fn bit(byte: u8) -> u128 {
+    1 << byte.min(127)
+}
+
+/// Whether it stands inside a word, not between two.
+fn is_inside(c: char) -> bool {
+    c.is_alphanumeric() || c == '\''
 }
 
 /// Whether what stands before the mark leaves it a command: nothing of its clause, or only an opener.
