@@ -40,6 +40,8 @@ pub(crate) struct Key {
     pub(crate) class: Class,
     /// Whether its value may tell how a call went.
     pub(crate) outcome: bool,
+    /// Whether it reads the same without quotes and in any.
+    pub(crate) bare: bool,
     /// The key before it whose text has the same hash.
     before: KeyId,
     /// How many of the words say what is named: `order_id` has one, `id` none.
@@ -63,6 +65,7 @@ impl Key {
             text: text.into(),
             class: classify(words),
             outcome: OUTCOMES.contains(&words.text.as_str()),
+            bare: (1..=BARE).contains(&text.len()) && text.bytes().all(is_bare),
             before,
             stem: stem as u32,
             stem_hash: hash(stem.checked_sub(1)),
@@ -95,6 +98,14 @@ impl Key {
     pub(crate) fn names(&self) -> bool {
         matches!(self.class, Class::Id | Class::Number)
     }
+}
+
+/// A key without quotes has at most this many bytes.
+pub(crate) const BARE: usize = 80;
+
+/// Whether a byte may stand in a key without quotes.
+pub(crate) fn is_bare(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte == b'.' || byte >= 0x80
 }
 
 /// Words at the end of a key whose value names one record and no other.

@@ -10,6 +10,7 @@ mod keys;
 mod leaf;
 mod lookup;
 mod mixed;
+mod postings;
 mod read;
 mod records;
 
@@ -23,10 +24,12 @@ pub use leaf::{Leaf, RecordName};
 pub(crate) use document::Document;
 pub(crate) use keys::{Class, KeyId, Keys, Tool};
 pub(crate) use lookup::LARGE;
+pub(crate) use postings::Posting;
 pub(crate) use read::{Limits, read};
 pub(crate) use records::{How, Name, Records};
 
 use mixed::Mixed;
+use postings::Postings;
 
 use crate::engine::event::{Code, Finding};
 use crate::engine::handoff::value::fold::{self, Words};
@@ -142,18 +145,6 @@ impl Turn {
     }
 }
 
-/// A record of one call's result, in the list of all records of one name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Posting {
-    pub(crate) call: u32,
-    pub(crate) record: u32,
-    /// The posting before it under the same name.
-    before: Option<u32>,
-}
-
-/// Room for so many names is made at once.
-const FEW: usize = 64;
-
 /// The index.
 #[derive(Debug, Default)]
 pub struct Evidence {
@@ -165,8 +156,7 @@ pub struct Evidence {
     by_id: HashMap<u64, u32, Mixed>,
     tools: HashMap<Box<str>, Arc<Tool>>,
     pub(crate) keys: Keys,
-    postings: Vec<Posting>,
-    by_name: HashMap<u64, u32, Mixed>,
+    by_name: Postings,
     reading: read::Room,
     finding: records::Room,
 }
@@ -289,14 +279,12 @@ impl Evidence {
 
     /// Whether some record of the run bears a name.
     pub(crate) fn is_name(&self, hash: u64) -> bool {
-        self.by_name.contains_key(&hash)
+        self.records_named(hash).next().is_some()
     }
 
     /// All records with a name, newest first.
     pub(crate) fn records_named(&self, hash: u64) -> impl Iterator<Item = Posting> + '_ {
-        let at = |index: u32| self.postings[index as usize];
-        let newest = self.by_name.get(&hash).map(|index| at(*index));
-        std::iter::successors(newest, move |posting| posting.before.map(at))
+        self.by_name.named(hash)
     }
 
     fn turn(&mut self, customer: bool, text: &str) {
@@ -325,9 +313,8 @@ impl Evidence {
         let index = self.calls.len() as u32;
         if index == 0 {
             let seed = Mixed::seeded(id);
-            self.by_name = HashMap::with_capacity_and_hasher(FEW, seed);
+            self.by_name = Postings::seeded(seed);
             self.by_id = HashMap::with_capacity_and_hasher(self.calls.capacity(), seed);
-            self.postings.reserve(FEW);
             self.keys = Keys::seeded(seed);
         }
         let tool = self.tool(name);
@@ -338,9 +325,7 @@ impl Evidence {
         let records = records::identify(&document, &arguments, &tool, &self.keys, &mut self.finding);
         let ended = ended(&document, result, &self.keys);
         for name in records.own_names() {
-            let posting = self.postings.len() as u32;
-            let before = self.by_name.insert(name.hash, posting);
-            self.postings.push(Posting { call: index, record: name.record, before });
+            self.by_name.add(name.hash, index, name.record);
         }
         let before = self.by_id.insert(fold::hash(id), index);
         self.calls.push(CallSeen {

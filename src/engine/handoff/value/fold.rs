@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_quick};
 
 /// A text in its comparable form: compatibility-composed, lower case, dashes,
 /// quotes and spaces of one kind, look-alike letters as Latin ones, invisible
@@ -16,21 +16,27 @@ pub fn fold(text: &str) -> Cow<'_, str> {
         }
         return Cow::Borrowed(text);
     }
-    let plain: String = plain_chars(text).collect();
-    Cow::Owned(plain.chars().flat_map(char::to_lowercase).collect())
+    Cow::Owned(plain_text(text).chars().flat_map(char::to_lowercase).collect())
 }
 
 /// The same without changing case.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(plain_chars(text).collect()) }
+    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(plain_text(text)) }
 }
 
-fn plain_chars(text: &str) -> impl Iterator<Item = char> + '_ {
-    text.nfkc().filter_map(look_alike)
+fn plain_text(text: &str) -> String {
+    // To see that a text is composed costs less than to compose it.
+    match is_nfkc_quick(text.chars()) {
+        IsNormalized::Yes => text.chars().filter_map(look_alike).collect(),
+        IsNormalized::No | IsNormalized::Maybe => text.nfkc().filter_map(look_alike).collect(),
+    }
 }
 
 /// The plain character that a reader takes `c` for; none for an invisible one.
 fn look_alike(c: char) -> Option<char> {
+    if c.is_ascii() {
+        return Some(if c.is_whitespace() { ' ' } else { c });
+    }
     Some(match c {
         '\u{200b}'..='\u{200f}'
         | '\u{202a}'..='\u{202e}'
@@ -103,8 +109,7 @@ impl Words {
         if text.is_ascii() {
             self.split_ascii(text.as_bytes());
         } else {
-            let plain: String = plain_chars(text).collect();
-            self.split(plain.chars());
+            self.split(plain_text(text).chars());
         }
     }
 
@@ -247,42 +252,36 @@ const IN_WORDS: [u8; 256] = {
     table
 };
 
-/// The hash of a text's words run together: `hash(&Words::of(text).text)`, without writing the words down.
+/// The hash of a text's words run together: `hash(&Words::of(text).text)`, without writing short ones down.
 pub fn hash_of(text: &str) -> u64 {
-    if !text.is_ascii() {
+    /// Names are shorter, as a rule.
+    const SHORT: usize = 96;
+    if text.len() > SHORT || !text.is_ascii() {
         return hash(&Words::of(text).text);
     }
-    let (mut state, mut block, mut filled) = (SEED, 0, 0);
-    let mut push = |byte: u8| {
-        block = block << 8 | u64::from(byte);
-        filled += 1;
-        if filled == 8 {
-            state = mix(state ^ block);
-            (block, filled) = (0, 0);
-        }
-    };
-    // Whether the last byte of a word was a digit, and whether a separator has come since.
-    let (mut digit, mut apart) = (false, false);
+    let (mut words, mut len) = ([0; SHORT], 0);
+    let (mut before, mut apart) = (0u8, false);
     for byte in text.bytes() {
         let folded = IN_WORDS[usize::from(byte)];
         if folded == 0 {
-            apart = digit;
+            apart = true;
             continue;
         }
-        digit = folded <= b'9';
-        if apart && digit {
-            push(b'-');
+        if apart && folded.is_ascii_digit() && before.is_ascii_digit() {
+            words[len] = b'-';
+            len += 1;
         }
-        apart = false;
-        push(folded);
+        words[len] = folded;
+        len += 1;
+        (before, apart) = (folded, false);
     }
-    mix(state ^ block ^ filled << 56)
+    hash_bytes(SEED, &words[..len])
 }
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of a text without words.
-pub const WORDLESS: u64 = mix(SEED);
+pub const WORDLESS: u64 = mix(mix(SEED));
 
 /// A 64-bit hash of a folded text; equal hashes are always followed by a comparison of the texts.
 pub fn hash(text: &str) -> u64 {
@@ -291,14 +290,23 @@ pub fn hash(text: &str) -> u64 {
 
 /// The same from another start.
 pub fn seeded(seed: u64, text: &str) -> u64 {
-    let mut state = seed;
-    let (chunks, rest) = text.as_bytes().as_chunks::<8>();
-    for chunk in chunks {
-        state = mix(state ^ u64::from_be_bytes(*chunk));
+    hash_bytes(seed, text.as_bytes())
+}
+
+#[inline]
+fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
+    let mut state = mix(seed ^ bytes.len() as u64);
+    let (blocks, rest) = bytes.as_chunks::<8>();
+    for block in blocks {
+        state = mix(state ^ u64::from_be_bytes(*block));
     }
-    // At most seven bytes are left: the eighth says how many.
-    let last = rest.iter().fold(0, |last, byte| last << 8 | u64::from(*byte));
-    mix(state ^ last ^ (rest.len() as u64) << 56)
+    // The length, which is mixed in, tells apart what overlaps in different ways.
+    let word = |bytes: &[u8; 4]| u64::from(u32::from_be_bytes(*bytes));
+    let last = match (rest.first_chunk(), rest.last_chunk()) {
+        (Some(first), Some(last)) => word(first) << 32 | word(last),
+        _ => rest.iter().fold(0, |last, byte| last << 8 | u64::from(*byte)),
+    };
+    mix(state ^ last)
 }
 
 /// Two hashes as one.

@@ -62,8 +62,8 @@ impl Reader<'_> {
                 header = Some(found);
                 continue;
             }
-            previous = may_head(&self.text[line.0..line.1]).then_some(line);
-            groups.line(self, line);
+            // A line with a key has a colon, which no head has.
+            previous = (!groups.line(self, line) && may_head(&self.text[line.0..line.1])).then_some(line);
         }
         self.bounded |= at < end;
         groups.close(self);
@@ -188,12 +188,13 @@ struct Groups {
 }
 
 impl Groups {
-    fn line(&mut self, reader: &mut Reader<'_>, line: Span) {
-        let Some((dash, key, value)) = key_and_value(&reader.text, line) else { return };
+    /// Takes a line in if it has a key, and gives whether it has.
+    fn line(&mut self, reader: &mut Reader<'_>, line: Span) -> bool {
+        let Some((dash, key, value)) = key_and_value(&reader.text, line) else { return false };
         let key = reader.keys.intern(&reader.text[key.0..key.1]);
         if value.0 == value.1 {
             self.container = key;
-            return;
+            return true;
         }
         let group = match self.open {
             Some(open) if !dash && !self.keys.contains(&key) && self.keys.len() < GROUP => open,
@@ -206,6 +207,7 @@ impl Groups {
         };
         self.keys.push(key);
         reader.cell(key, group, value);
+        true
     }
 
     fn close(&mut self, reader: &mut Reader<'_>) {
@@ -236,19 +238,19 @@ fn key_and_value(text: &str, line: Span) -> Option<(bool, Span, Span)> {
 
 /// Whether a text before a colon is a key: a few words and no sentence.
 fn is_key(name: &str) -> bool {
-    let (mut words, mut apart) = (0, true);
-    for c in name.chars().take(KEY_BYTES + 1) {
-        if c == ' ' {
-            apart = true;
-            continue;
-        }
-        if !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '#')) {
+    if name.len() > KEY_BYTES {
+        return false;
+    }
+    let in_key = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '#' | ' ');
+    let (mut words, mut before) = (0, b' ');
+    for byte in name.bytes() {
+        if byte.is_ascii() && !in_key(char::from(byte)) {
             return false;
         }
-        words += usize::from(apart);
-        apart = false;
+        words += usize::from(before == b' ' && byte != b' ');
+        before = byte;
     }
-    name.len() <= KEY_BYTES && (1..=4).contains(&words)
+    (1..=4).contains(&words) && (name.is_ascii() || name.chars().all(in_key))
 }
 
 /// Whether a line may be the head of a table: it has marks, and nothing that is in no column's name.

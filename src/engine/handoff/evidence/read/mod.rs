@@ -9,7 +9,7 @@ use scalar::literal;
 pub(crate) use scalar::unescape;
 
 use super::document::{Document, Kind, Node};
-use super::keys::{KeyId, Keys};
+use super::keys::{BARE, KeyId, Keys, is_bare};
 
 /// What of one result is indexed at most.
 #[derive(Clone, Copy, Debug)]
@@ -35,17 +35,22 @@ pub(crate) fn read(text: &str, keys: &mut Keys, limits: Limits) -> Document {
 #[derive(Debug)]
 pub(crate) struct Room {
     frames: Vec<Frame>,
+    nodes: Vec<Node>,
 }
+
+/// So many nodes are read in room that is used again; more are handed over as they are.
+const MANY: usize = 4_096;
 
 impl Default for Room {
     fn default() -> Self {
-        Room { frames: Vec::with_capacity(8) }
+        Room { frames: Vec::with_capacity(8), nodes: Vec::new() }
     }
 }
 
 /// Reads `text` in room that was used before.
 pub(crate) fn read_in(room: &mut Room, text: &str, keys: &mut Keys, limits: Limits) -> Document {
     room.frames.clear();
+    room.nodes.clear();
     let cut = floor_boundary(text, limits.bytes);
     let mut owned = String::with_capacity(cut);
     owned.push_str(&text[..cut]);
@@ -55,14 +60,20 @@ pub(crate) fn read_in(room: &mut Room, text: &str, keys: &mut Keys, limits: Limi
         end: owned.len(),
         own: owned.len(),
         text: owned,
-        nodes: Vec::with_capacity(text.len() / 14 + 4),
+        nodes: std::mem::take(&mut room.nodes),
         frames: &mut room.frames,
         keys,
         last: KeyId::NONE,
         limits,
     };
     reader.whole();
-    Document::new(reader.text, reader.own, reader.nodes, reader.bounded)
+    let Reader { text, own, mut nodes, bounded, .. } = reader;
+    if nodes.len() <= MANY {
+        // What is kept has no room to spare.
+        let kept = nodes.as_slice().to_vec();
+        room.nodes = std::mem::replace(&mut nodes, kept);
+    }
+    Document::new(text, own, nodes, bounded)
 }
 
 fn floor_boundary(text: &str, limit: usize) -> usize {
@@ -254,33 +265,44 @@ impl Reader<'_> {
     /// The key that comes here if it is the one that came behind the last key the last time.
     #[inline]
     fn foreseen(&self, bytes: &[u8]) -> Option<(KeyId, usize)> {
-        let key = self.keys.behind(self.last);
-        let quoted = bytes.get(self.pos..)?.strip_prefix(b"\"")?;
-        let rest = quoted.strip_prefix(self.keys[key].text.as_bytes())?;
-        (rest.first() == Some(&b'"')).then(|| (key, bytes.len() - rest.len() + 1))
+        let id = self.keys.behind(self.last);
+        let (key, rest) = (&self.keys[id], bytes.get(self.pos..)?);
+        let (quote, rest) = match rest {
+            [quote @ (b'"' | b'\''), rest @ ..] => (Some(*quote), rest),
+            rest => (None, rest),
+        };
+        let behind = rest.strip_prefix(key.text.as_bytes())?;
+        let ends = match quote {
+            Some(_) => behind.first().copied() == quote,
+            None => !behind.first().is_some_and(|byte| is_bare(*byte)),
+        };
+        let end = bytes.len() - behind.len() + usize::from(quote.is_some());
+        (ends && (quote == Some(b'"') || key.bare)).then_some((id, end))
     }
 
     /// Reads a key, and where it ends.
     fn named(&mut self, text: &str, bytes: &[u8]) -> Result<(KeyId, usize), Broken> {
         let at = self.pos;
-        if let quote @ (b'"' | b'\'') = bytes[at] {
+        let quote = bytes[at];
+        let (key, end) = if matches!(quote, b'"' | b'\'') {
             let (end, escaped) = closing(bytes, at + 1, quote)?;
             if escaped {
                 return Ok((self.keys.intern(&unescape(&text[at + 1..end])), end + 1));
             }
-            let key = self.keys.intern(&text[at + 1..end]);
-            // What has neither escapes nor this quote in it is the same key wherever its bytes stand.
-            if quote == b'"' {
-                self.keys.follow(self.last, key);
+            (self.keys.intern(&text[at + 1..end]), end + 1)
+        } else {
+            let rest = &bytes[at..bytes.len().min(at + BARE)];
+            let len = rest.iter().position(|byte| !is_bare(*byte)).unwrap_or(rest.len());
+            if len == 0 || !text.is_char_boundary(at + len) {
+                return Err(Broken);
             }
-            return Ok((key, end + 1));
+            (self.keys.intern(&text[at..at + len]), at + len)
+        };
+        // What has neither escapes nor its quote in it is the same key wherever its bytes stand.
+        if quote == b'"' || self.keys[key].bare {
+            self.keys.follow(self.last, key);
         }
-        let rest = &bytes[at..bytes.len().min(at + 80)];
-        let len = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
-        if len == 0 || !text.is_char_boundary(at + len) {
-            return Err(Broken);
-        }
-        Ok((self.keys.intern(&text[at..at + len]), at + len))
+        Ok((key, end))
     }
 
     /// Reads a value, or opens it, and gives whether it is a text that may hold values. `spaced` says that an
@@ -331,7 +353,10 @@ impl Reader<'_> {
             self.open(bytes, key, Kind::Object, Shape::Pairs(b')'));
             return Ok(());
         }
-        let word = text[at..end].trim_end();
+        let word = match &text[at..end] {
+            word if bytes[end - usize::from(end > at)].is_ascii_alphanumeric() => word,
+            word => word.trim_end(),
+        };
         if word.is_empty() {
             return Err(Broken);
         }
@@ -462,7 +487,7 @@ impl Reader<'_> {
         if first == b'"' && trimmed.len() > 1 && trimmed.ends_with('"') {
             return Form::Scalar(Kind::Text, (offset + 1, offset + trimmed.len() - 1));
         }
-        let word = trimmed.bytes().take_while(|b| is_word(*b)).count();
+        let word = trimmed.bytes().take_while(|b| is_bare(*b)).count();
         let follows = trimmed.as_bytes().get(word).copied();
         if word > 0 && follows == Some(b'=') && trimmed.as_bytes().get(word + 1) != Some(&b' ') {
             return Form::Pairs;
@@ -541,7 +566,7 @@ fn behind_space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Whether a printed object, `Name(...)`, begins here.
 fn prints_object(rest: &[u8]) -> bool {
-    let word = rest.iter().take(80).take_while(|b| is_word(**b)).count();
+    let word = rest.iter().take(BARE).take_while(|b| is_bare(**b)).count();
     word > 0 && rest.get(word) == Some(&b'(')
 }
 
@@ -582,10 +607,6 @@ fn find_quote(bytes: &[u8], quote: u8) -> Option<usize> {
     memchr::memchr2(quote, b'\\', &bytes[skipped..]).map(|found| skipped + found)
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte == b'.' || byte >= 0x80
-}
-
 /// Whether a text value is worth reading as values: it begins like an object, a list, or
 /// printed pairs, or has lines.
 fn may_hold_values(raw: &[u8], escaped: bool) -> bool {
@@ -602,7 +623,7 @@ fn may_hold_values(raw: &[u8], escaped: bool) -> bool {
         Some(_) if raw.len() < SHORT => return false,
         Some(_) => {}
     }
-    let word = rest.iter().take_while(|b| is_word(**b)).count();
+    let word = rest.iter().take_while(|b| is_bare(**b)).count();
     if word > 0 && matches!(rest.get(word), Some(b'=' | b'(')) {
         return true;
     }

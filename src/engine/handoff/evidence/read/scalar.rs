@@ -1,6 +1,7 @@
 //! Unquoted values, and the escapes of quoted ones.
 
 use super::super::document::Kind;
+use super::find_quote;
 
 /// The kind of an unquoted literal; none if it is a word.
 pub(super) fn literal(text: &str) -> Option<Kind> {
@@ -46,7 +47,7 @@ fn is_number(text: &str) -> bool {
 pub(crate) fn unescape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+    while let Some(at) = find_quote(rest.as_bytes(), b'\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         let Some(c) = rest.chars().next() else { break };
