@@ -1,6 +1,8 @@
 //! Results that are not trees: one bare value, whose key stands in the call, or
 //! sentences, where key and value stand beside each other.
 
+use std::collections::VecDeque;
+
 use super::question::{Marks, Question, range_marks};
 use super::resolve;
 use crate::engine::handoff::evidence::{Evidence, Kind};
@@ -170,7 +172,7 @@ fn around(text: &str, place: usize) -> std::ops::Range<usize> {
 
 /// Whether the value is the one that stands nearest to the key.
 fn beside(question: &Question, sentence: &str, sought: &Sought<'_>) -> bool {
-    let tokens = tokens(sentence, 1_000);
+    let tokens: Vec<_> = tokens(sentence).take(1_000).collect();
     let values = occurrences(sentence, sought);
     let Some(last) = question.named.clone().rev().find(|index| {
         let mark = 1u64 << index.min(&63);
@@ -211,6 +213,9 @@ pub(super) fn occurrences(text: &str, sought: &Sought<'_>) -> Vec<std::ops::Rang
     let length = sought.text().split_whitespace().count().clamp(1, 12);
     let lengths = if sought.is_moment() { 1..=6 } else { length.saturating_sub(1)..=length + 1 };
     let numeric = sought.text().bytes().any(|b| b.is_ascii_digit());
+    if numeric && text.is_ascii() && !text.bytes().any(|b| b.is_ascii_digit()) {
+        return Vec::new();
+    }
     let first = initial(sought.text());
     let may_begin = |token: &str| {
         let begins = if numeric {
@@ -222,32 +227,34 @@ pub(super) fn occurrences(text: &str, sought: &Sought<'_>) -> Vec<std::ops::Rang
         };
         begins || !token.is_ascii()
     };
-    let tokens: Vec<(usize, &str)> = tokens(text, TOKENS);
+    let longest = *lengths.end();
+    let mut tokens = tokens(text).take(TOKENS);
+    // The tokens from the one on that a run may begin with, so that a long text is read only as far as needed.
+    let mut ahead: VecDeque<(usize, &str)> = tokens.by_ref().take(longest).collect();
     let mut found = Vec::new();
     let mut compared = 0;
-    for (start, (from, token)) in tokens.iter().enumerate() {
-        if !may_begin(token) {
-            continue;
-        }
-        for len in lengths.clone() {
-            let Some((last, end)) = len.checked_sub(1).and_then(|more| tokens.get(start + more)) else {
-                continue;
-            };
-            let run = &text[*from..last + end.len()];
-            if numeric && run.is_ascii() && !run.bytes().any(|b| b.is_ascii_digit()) {
-                continue;
+    while let Some((from, token)) = ahead.front().copied() {
+        if may_begin(token) {
+            for len in lengths.clone() {
+                let Some((last, end)) = len.checked_sub(1).and_then(|more| ahead.get(more)) else { continue };
+                let run = &text[from..last + end.len()];
+                if numeric && run.is_ascii() && !run.bytes().any(|b| b.is_ascii_digit()) {
+                    continue;
+                }
+                let left = run.len() - run.trim_start_matches(PUNCTUATION).len();
+                let window = run.trim_matches(PUNCTUATION);
+                compared += 1;
+                if sought.matches_text(window).is_some() {
+                    found.push(from + left..from + left + window.len());
+                    break;
+                }
             }
-            let left = run.len() - run.trim_start_matches(PUNCTUATION).len();
-            let window = run.trim_matches(PUNCTUATION);
-            compared += 1;
-            if sought.matches_text(window).is_some() {
-                found.push(from + left..from + left + window.len());
+            if compared > RUNS {
                 break;
             }
         }
-        if compared > RUNS {
-            break;
-        }
+        ahead.pop_front();
+        ahead.extend(tokens.next());
     }
     found
 }
@@ -267,11 +274,9 @@ fn initial(text: &str) -> Option<u8> {
 }
 
 /// The words of a text as they stand between spaces, each with its place.
-fn tokens(text: &str, most: usize) -> Vec<(usize, &str)> {
+fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split_whitespace()
         .map(|token| ((token.as_ptr() as usize).saturating_sub(text.as_ptr() as usize), token))
-        .take(most)
-        .collect()
 }
 
 /// Sentences and lines.
