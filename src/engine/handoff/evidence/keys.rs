@@ -104,9 +104,20 @@ impl Key {
 pub(crate) const BARE: usize = 80;
 
 /// Whether a byte may stand in a key without quotes.
+#[inline]
 pub(crate) fn is_bare(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte == b'.' || byte >= 0x80
+    IN_BARE[usize::from(byte)]
 }
+
+const IN_BARE: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        byte += 1;
+    }
+    table
+};
 
 /// Words at the end of a key whose value names one record and no other.
 const ID_WORDS: [&str; 11] =
