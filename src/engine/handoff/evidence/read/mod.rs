@@ -2,14 +2,17 @@
 //! JSON, printed objects, lines of `key: value`, sentences, one bare value.
 //! Never fails and never recurses; what it cannot read stays text.
 
+mod fields;
 mod lines;
 mod scalar;
+mod scan;
 
 use scalar::literal;
 pub(crate) use scalar::unescape;
+use scan::{behind_space, may_hold_values, prints_object};
 
 use super::document::{Document, Kind, Node};
-use super::keys::{BARE, KeyId, Keys, is_bare};
+use super::keys::{KeyId, Keys, is_bare};
 
 /// What of one result is indexed at most.
 #[derive(Clone, Copy, Debug)]
@@ -239,171 +242,6 @@ impl Reader<'_> {
         self.pos = behind_space(&self.text.as_bytes()[..self.end], self.pos);
     }
 
-    /// Reads a key and what stands between it and its value.
-    #[inline]
-    fn key(&mut self, text: &str, bytes: &[u8]) -> Result<KeyId, Broken> {
-        let (key, mut at) = match self.foreseen(bytes) {
-            Some(found) => found,
-            None => self.named(text, bytes)?,
-        };
-        self.last = key;
-        if bytes.get(at) != Some(&b':') {
-            at = behind_space(bytes, at);
-        }
-        match bytes.get(at) {
-            Some(b':') => at += 1,
-            Some(b'=') => at += if bytes.get(at + 1) == Some(&b'>') { 2 } else { 1 },
-            _ => return Err(Broken),
-        }
-        while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            at += 1;
-        }
-        self.pos = at;
-        if at >= bytes.len() { Err(Broken) } else { Ok(key) }
-    }
-
-    /// The key that comes here if it is the one that came behind the last key the last time.
-    #[inline]
-    fn foreseen(&self, bytes: &[u8]) -> Option<(KeyId, usize)> {
-        let id = self.keys.behind(self.last);
-        let (key, rest) = (&self.keys[id], bytes.get(self.pos..)?);
-        let (quote, rest) = match rest {
-            [quote @ (b'"' | b'\''), rest @ ..] => (Some(*quote), rest),
-            rest => (None, rest),
-        };
-        let behind = rest.strip_prefix(key.text.as_bytes())?;
-        let ends = match quote {
-            Some(_) => behind.first().copied() == quote,
-            None => !behind.first().is_some_and(|byte| is_bare(*byte)),
-        };
-        let end = bytes.len() - behind.len() + usize::from(quote.is_some());
-        (ends && (quote == Some(b'"') || key.bare)).then_some((id, end))
-    }
-
-    /// Reads a key, and where it ends.
-    fn named(&mut self, text: &str, bytes: &[u8]) -> Result<(KeyId, usize), Broken> {
-        let at = self.pos;
-        let quote = bytes[at];
-        let (key, end) = if matches!(quote, b'"' | b'\'') {
-            let (end, escaped) = closing(bytes, at + 1, quote)?;
-            if escaped {
-                return Ok((self.keys.intern(&unescape(&text[at + 1..end])), end + 1));
-            }
-            (self.keys.intern(&text[at + 1..end]), end + 1)
-        } else {
-            let rest = &bytes[at..bytes.len().min(at + BARE)];
-            let len = rest.iter().position(|byte| !is_bare(*byte)).unwrap_or(rest.len());
-            if len == 0 || !text.is_char_boundary(at + len) {
-                return Err(Broken);
-            }
-            (self.keys.intern(&text[at..at + len]), at + len)
-        };
-        // What has neither escapes nor its quote in it is the same key wherever its bytes stand.
-        if quote == b'"' || self.keys[key].bare {
-            self.keys.follow(self.last, key);
-        }
-        Ok((key, end))
-    }
-
-    /// Reads a value, or opens it, and gives whether it is a text that may hold values. `spaced` says that an
-    /// unquoted value ends at a space.
-    #[inline]
-    fn value(&mut self, text: &str, bytes: &[u8], key: KeyId, spaced: bool) -> Result<bool, Broken> {
-        match bytes[self.pos] {
-            quote @ (b'"' | b'\'') => return self.quoted(bytes, key, quote),
-            b'{' => self.open(bytes, key, Kind::Object, Shape::Pairs(b'}')),
-            b'[' => self.open(bytes, key, Kind::Array, Shape::Values(b']')),
-            b'(' => self.open(bytes, key, Kind::Array, Shape::Values(b')')),
-            b'}' | b']' | b')' | b':' | b'=' => return Err(Broken),
-            _ => self.unquoted(text, bytes, key, spaced)?,
-        }
-        Ok(false)
-    }
-
-    /// Reads a quoted text, and gives whether it may hold values.
-    #[inline]
-    fn quoted(&mut self, bytes: &[u8], key: KeyId, quote: u8) -> Result<bool, Broken> {
-        let from = self.pos + 1;
-        let (end, escaped) = match closing(bytes, from, quote) {
-            Ok((end, escaped)) => {
-                self.pos = end + 1;
-                (end, escaped)
-            }
-            // Cut off: the rest is the value, as far as it goes.
-            Err(Broken) if bytes.len() - from > CUT_OFF => {
-                self.pos = bytes.len();
-                (bytes.len(), memchr::memchr(b'\\', &bytes[from..]).is_some())
-            }
-            Err(Broken) => return Err(Broken),
-        };
-        self.push(key, self.parent(), Kind::Text, (from, end), escaped);
-        let raw = &bytes[from..end];
-        // Most values are short, and begin with a letter or a digit.
-        let plain = raw.len() < SHORT && raw.first().is_none_or(u8::is_ascii_alphanumeric);
-        Ok(!plain && may_hold_values(raw, escaped) && self.frames.len() < self.limits.depth)
-    }
-
-    /// Reads a value without quotes, or opens a printed object.
-    fn unquoted(&mut self, text: &str, bytes: &[u8], key: KeyId, spaced: bool) -> Result<(), Broken> {
-        let at = self.pos;
-        let end = at + bare(&bytes[at..], spaced);
-        self.pos = end;
-        if bytes.get(end) == Some(&b'(') && end > at {
-            // A printed object: `Name(key=value, ...)`.
-            self.open(bytes, key, Kind::Object, Shape::Pairs(b')'));
-            return Ok(());
-        }
-        let word = match &text[at..end] {
-            word if bytes[end - usize::from(end > at)].is_ascii_alphanumeric() => word,
-            word => word.trim_end(),
-        };
-        if word.is_empty() {
-            return Err(Broken);
-        }
-        let kind = literal(word).unwrap_or(Kind::Text);
-        self.push(key, self.parent(), kind, (at, at + word.len()), false);
-        Ok(())
-    }
-
-    /// Opens an object or a list; beyond the depth limit it is stepped over.
-    #[inline]
-    fn open(&mut self, bytes: &[u8], key: KeyId, kind: Kind, shape: Shape) {
-        let at = self.pos;
-        let node = self.push(key, self.parent(), kind, (at, self.end), false);
-        if self.frames.len() >= self.limits.depth {
-            self.bounded = true;
-            self.step_over(bytes);
-            self.seal(node);
-            return;
-        }
-        self.pos += 1;
-        self.frames.push(Frame { node, shape, resume: (0, 0) });
-    }
-
-    /// Moves behind the bracket that closes the one at the cursor, counting and not nesting.
-    fn step_over(&mut self, bytes: &[u8]) {
-        let mut open = 0usize;
-        let mut quote = None;
-        while self.pos < self.end {
-            let byte = bytes[self.pos];
-            self.pos += 1;
-            match (quote, byte) {
-                (Some(_), b'\\') => self.pos += 1,
-                (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != byte),
-                (None, b'"' | b'\'') => quote = Some(byte),
-                (None, b'{' | b'[' | b'(') => open += 1,
-                (None, b'}' | b']' | b')') => {
-                    open = open.saturating_sub(1);
-                    if open == 0 {
-                        break;
-                    }
-                }
-                (None, _) => {}
-            }
-        }
-        self.pos = self.pos.min(self.end);
-    }
-
     /// Closes the innermost object or list.
     #[inline]
     fn close(&mut self) {
@@ -533,100 +371,4 @@ enum Form {
 
 fn is_region(shape: Shape) -> bool {
     matches!(shape, Shape::Region | Shape::RegionPairs)
-}
-
-/// Shorter texts hold values only if they begin like it.
-const SHORT: usize = 24;
-/// A quoted text that does not end is taken as cut off if it is at least this long.
-const CUT_OFF: usize = 512;
-
-/// The end of the quoted text that begins at `from`, and whether it has escapes.
-#[inline]
-fn closing(bytes: &[u8], from: usize, quote: u8) -> Result<(usize, bool), Broken> {
-    let mut at = from;
-    let mut escaped = false;
-    loop {
-        let found = at + find_quote(bytes.get(at..).unwrap_or(&[]), quote).ok_or(Broken)?;
-        if bytes[found] == quote {
-            return Ok((found, escaped));
-        }
-        escaped = true;
-        at = found + 2;
-    }
-}
-
-/// Where space and separators end.
-#[inline]
-fn behind_space(bytes: &[u8], mut at: usize) -> usize {
-    while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b';')) {
-        at += 1;
-    }
-    at
-}
-
-/// Whether a printed object, `Name(...)`, begins here.
-fn prints_object(rest: &[u8]) -> bool {
-    let word = rest.iter().take(BARE).take_while(|b| is_bare(**b)).count();
-    word > 0 && rest.get(word) == Some(&b'(')
-}
-
-/// The length of the unquoted value that begins here.
-fn bare(rest: &[u8], spaced: bool) -> usize {
-    let ends = |byte: &u8| ENDS_BARE[usize::from(*byte)] || (spaced && *byte == b' ');
-    rest.iter().position(ends).unwrap_or(rest.len())
-}
-
-/// The bytes that end an unquoted value.
-const ENDS_BARE: [bool; 256] = {
-    let (mut table, ends) = ([false; 256], b",}])({[\n\"'");
-    let mut index = 0;
-    while index < ends.len() {
-        table[ends[index] as usize] = true;
-        index += 1;
-    }
-    table
-};
-
-/// Where the quote or a backslash stands first. Most texts are short, so that eight bytes at a time
-/// in a register beat a search in wide strides, which is taken up behind the first few.
-#[inline]
-fn find_quote(bytes: &[u8], quote: u8) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHS: u64 = ONES << 7;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
-    let quotes = ONES * u64::from(quote);
-    let (chunks, _) = bytes.as_chunks::<8>();
-    for (index, chunk) in chunks.iter().take(4).enumerate() {
-        let word = u64::from_le_bytes(*chunk);
-        let found = zero(word ^ quotes) | zero(word ^ (ONES * u64::from(b'\\')));
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let skipped = chunks.len().min(4) * 8;
-    memchr::memchr2(quote, b'\\', &bytes[skipped..]).map(|found| skipped + found)
-}
-
-/// Whether a text value is worth reading as values: it begins like an object, a list, or
-/// printed pairs, or has lines.
-fn may_hold_values(raw: &[u8], escaped: bool) -> bool {
-    if raw.len() < 2 {
-        return false;
-    }
-    let mut rest = raw;
-    while let [b' ' | b'\n' | b'\t' | b'\r', tail @ ..] | [b'\\', b'n' | b't' | b'r', tail @ ..] = rest {
-        rest = tail;
-    }
-    match rest.first() {
-        Some(b'{' | b'[' | b'"') => return rest.len() > 1,
-        None => return false,
-        Some(_) if raw.len() < SHORT => return false,
-        Some(_) => {}
-    }
-    let word = rest.iter().take_while(|b| is_bare(**b)).count();
-    if word > 0 && matches!(rest.get(word), Some(b'=' | b'(')) {
-        return true;
-    }
-    let breaks = |found: usize| rest.get(found + 1) == Some(&b'n');
-    memchr::memchr(b'\n', rest).is_some() || (escaped && memchr::memchr_iter(b'\\', rest).any(breaks))
 }

@@ -1,7 +1,7 @@
 //! Unquoted values, and the escapes of quoted ones.
 
 use super::super::document::Kind;
-use super::find_quote;
+use super::scan::find_quote;
 
 /// The kind of an unquoted literal; none if it is a word.
 pub(super) fn literal(text: &str) -> Option<Kind> {
