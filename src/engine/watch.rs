@@ -70,16 +70,29 @@ impl Watcher {
             }
             Body::Stream(stream) => {
                 let Stream { splitter, assembler, ending } = &mut **stream;
-                let mut out = Vec::new();
+                let (came, waited) = (chunk.clone(), splitter.held());
+                let (mut first, mut passed) = (Bytes::new(), 0);
                 for piece in splitter.push(chunk) {
                     match &piece {
                         Piece::Event(event) => *ending |= assembler.event(event).contains(&Seen::End),
                         Piece::Unread(_) => assembler.unread(),
                     }
-                    let place = if *ending { &mut self.held } else { &mut out };
-                    place.push(piece.raw().clone());
+                    if *ending {
+                        self.held.push(piece.raw().clone());
+                        continue;
+                    }
+                    if passed == 0 {
+                        first = piece.raw().clone();
+                    }
+                    passed += piece.raw().len();
                 }
-                out
+                // Only the first event may have begun in an earlier chunk; the others go on as one piece of this.
+                match first.len() {
+                    0 => Vec::new(),
+                    whole if whole == passed => vec![first],
+                    _ if waited == 0 => vec![came.slice(..passed)],
+                    begun => vec![first, came.slice(begun - waited..passed - waited)],
+                }
             }
         }
     }

@@ -75,6 +75,9 @@ pub(super) struct Watched {
     out: Out,
 }
 
+/// Small chunks that go on together are joined up to this size.
+const JOIN_BYTES: usize = 64 * 1024;
+
 /// Frames between the work and the reader of the body; never held across a poll.
 #[derive(Clone, Default)]
 struct Out(Arc<Mutex<Queue>>);
@@ -158,8 +161,12 @@ impl Out {
 
     /// Hands out data behind which nothing waits.
     fn leave(&self, chunks: impl IntoIterator<Item = Bytes>) {
-        let frames = chunks.into_iter().filter(|chunk| !chunk.is_empty()).map(|chunk| Ok(Frame::data(chunk)));
-        self.queue().extend(frames);
+        let chunks: Vec<Bytes> = chunks.into_iter().filter(|chunk| !chunk.is_empty()).collect();
+        let size: usize = chunks.iter().map(Bytes::len).sum();
+        // Each frame is written by itself, and what writes them takes only so many at once.
+        let chunks =
+            if chunks.len() > 2 && size <= JOIN_BYTES { vec![chunks.concat().into()] } else { chunks };
+        self.queue().extend(chunks.into_iter().map(|chunk| Ok(Frame::data(chunk))));
     }
 }
 
@@ -506,7 +513,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_held_leaves_when_the_exchange_says_so() {
-        check(&["a", "b", "go", "c"], &["a", "b", "go", "c", "(end)"], 0).await;
+        check(&["a", "b", "go", "c"], &["abgo", "c", "(end)"], 0).await;
         check(&[], &["(end)"], 0).await;
         check(&["a", "X: 1"], &["a", "(end)", r#"{"x": "1"}"#], 0).await;
     }

@@ -6,7 +6,9 @@
 //! fragment is placed by index, then by id, then with the call opened last; and
 //! one that repeats a name over arguments that are already whole opens a call.
 
-use super::chat_chunk::{self, CallForm, Choice, Fragment};
+use std::borrow::Cow;
+
+use super::chat_chunk::{self, CallForm, Choice, Chunk, Fragment};
 use super::chat_reply::can_run;
 use super::json;
 use super::sse::Event;
@@ -29,6 +31,51 @@ pub(super) struct Assembler {
     gap: bool,
     /// The mark that nothing follows has come.
     done: bool,
+    frame: Option<Frame>,
+    /// How often in a row a chunk fitted no frame.
+    unframed: u32,
+}
+
+/// What stands around the piece of a chunk that says nothing but a piece of the text. Most of a stream's chunks
+/// say the same around theirs: where the bytes are the same, nothing else has to be read.
+#[derive(Debug)]
+struct Frame {
+    /// Up to the text's opening quote, with it.
+    head: Vec<u8>,
+    /// From its closing quote on.
+    tail: Vec<u8>,
+}
+
+/// A frame is of at most so many bytes.
+const FRAME_BYTES: usize = 4096;
+/// After so many chunks that all differ, frames are no longer looked for.
+const UNFRAMED: u32 = 16;
+
+impl Frame {
+    /// The frame of this chunk, if it has one.
+    fn of(data: &[u8], chunk: &Chunk<'_>) -> Option<Frame> {
+        let Chunk { choices: Some(choices), usage: None, error: None, .. } = chunk else { return None };
+        let [Choice { index: 0, finish: None, text: Cow::Borrowed(text), refusal, calls }] = &choices[..]
+        else {
+            return None;
+        };
+        if text.is_empty() || !refusal.is_empty() || !calls.is_empty() {
+            return None;
+        }
+        // The text is a stretch of the document.
+        let start = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
+        let (head, tail) = (data.get(..start)?, data.get(start + text.len()..)?);
+        let is_quoted = head.ends_with(b"\"") && tail.starts_with(b"\"");
+        let fits = is_quoted && head.len() + tail.len() <= FRAME_BYTES;
+        fits.then(|| Frame { head: head.to_vec(), tail: tail.to_vec() })
+    }
+
+    /// The piece of text in a chunk of this frame, if it is one and the piece stands as it reads.
+    fn text<'d>(&self, data: &'d [u8]) -> Option<&'d str> {
+        let text = data.strip_prefix(&*self.head)?.strip_suffix(&*self.tail)?;
+        let is_plain = !text.is_empty() && json::plain_run(text) == text.len();
+        is_plain.then(|| std::str::from_utf8(text).ok()).flatten()
+    }
 }
 
 /// What is known of a call beside what it says.
@@ -53,7 +100,16 @@ enum Place {
 impl Assembler {
     /// An assembler that keeps up to `limit` bytes of text and calls.
     pub(super) fn new(limit: usize) -> Self {
-        Assembler { reply: Reply::default(), open: Vec::new(), size: 0, limit, gap: false, done: false }
+        Assembler {
+            reply: Reply::default(),
+            open: Vec::new(),
+            size: 0,
+            limit,
+            gap: false,
+            done: false,
+            frame: None,
+            unframed: 0,
+        }
     }
 
     /// The reply as far as it has come. A call is complete only once the reply has ended.
@@ -72,11 +128,21 @@ impl Assembler {
             self.settle();
             return vec![Seen::End];
         }
+        let named = event.name.as_ref() == b"error";
+        if let Some(text) = self.frame.as_ref().filter(|_| !named).and_then(|frame| frame.text(data)) {
+            self.unframed = 0;
+            self.keep(text, |reply| &mut reply.text);
+            return vec![Seen::Text];
+        }
         let chunk = std::str::from_utf8(data).ok().and_then(|text| chat_chunk::read(text).ok());
         let Some(chunk) = chunk else {
             self.unread();
             return Vec::new();
         };
+        if self.unframed < UNFRAMED {
+            self.unframed += 1;
+            self.frame = Frame::of(data, &chunk);
+        }
         let mut seen = Vec::new();
         self.keep_once(&chunk.id, |reply| &mut reply.id);
         self.keep_once(&chunk.model, |reply| &mut reply.model);
@@ -90,7 +156,6 @@ impl Assembler {
             self.reply.usage = Some(usage);
             seen.push(Seen::Usage);
         }
-        let named = event.name.as_ref() == b"error";
         if let Some(error) = chunk.error.or_else(|| named.then(Default::default)) {
             self.reply.error = Some(error);
             seen.push(Seen::Error);

@@ -492,7 +492,7 @@ pub fn quote(text: &str, out: &mut Vec<u8>) {
 }
 
 /// How many bytes at the front of `bytes` are neither quote, backslash nor control character.
-fn plain_run(bytes: &[u8]) -> usize {
+pub(super) fn plain_run(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let stops = stops(u64::from_le_bytes(*word));

@@ -376,6 +376,34 @@ proptest! {
         prop_assert_eq!(assemble(&chunks), whole);
     }
 
+    /// Another gap in each chunk, and nothing stands around two pieces alike: each is read whole.
+    #[test]
+    fn a_piece_is_read_the_same_whether_its_frame_is_known_or_not(
+        chunks in prop::collection::vec((any::<prop::sample::Index>(), "\\PC{0,4}|[a\"\\\\\\n\\u{e9}]{0,4}"), 0..40),
+    ) {
+        let shapes = [
+            r#"{"id":"r","model":"m","choices":[{"index":0,"delta":{"content":TEXT},"finish_reason":null}]}"#,
+            r#"{"id":"r","choices":[{"delta":{"content":TEXT,"content":TEXT}}],"usage":null}"#,
+            r#"{"id":"r","choices":[{"index":0,"delta":{"content":"so","refusal":TEXT}}]}"#,
+            r#"{"choices":[{"index":1,"delta":{"content":TEXT}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":TEXT},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":[{"text":TEXT}]}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":TEXT}}],"usage":{"prompt_tokens":1}}"#,
+            r#"{"choices":[{"index":0,"delta":{"content":TEXT}}],"error":{"message":TEXT}}"#,
+            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":TEXT}}]}}]}"#,
+        ];
+        let data: Vec<String> = chunks.iter().map(|(shape, text)| {
+            let quoted = serde_json::to_string(text).expect("a string");
+            // Most chunks of a stream are of the first shape.
+            let shape = shape.index(2 * shapes.len());
+            shapes.get(shape).unwrap_or(&shapes[0]).replace("TEXT", &quoted)
+        }).collect();
+        let gapped = data.iter().zip(1..).map(|(data, n)| data.replacen('{', &format!("{{{}", " ".repeat(n)), 1));
+        let gapped: Vec<String> = gapped.collect();
+        let whole = |data: &[String]| assemble(&[stream(&data.iter().map(String::as_str).collect::<Vec<_>>()).as_bytes()]);
+        prop_assert_eq!(whole(&data), whole(&gapped));
+    }
+
     #[test]
     fn nothing_is_complete_before_the_end(stream in streams()) {
         let (reply, _) = assemble(&[stream.as_bytes()]);
