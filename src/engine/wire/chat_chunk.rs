@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 
 use super::json::{Cursor, Fault, Kind};
-use super::reply_parts::{error, error_field, usage};
+use super::reply_parts::{ERROR_FIELDS, error, error_field, usage};
 use crate::engine::reply::{Finish, ReplyError, Usage};
+use crate::engine::view::Span;
 
 /// One document.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(super) struct Chunk<'b> {
     pub(super) choices: Option<Vec<Choice<'b>>>,
     pub(super) usage: Option<Usage>,
     pub(super) error: Option<ReplyError>,
+    /// Where the values stand that were not looked at, beside the document's others.
+    pub(super) unread: Vec<Span>,
 }
 
 /// One of the alternatives, or what a chunk adds to it.
@@ -77,7 +80,8 @@ fn document<'b>(cursor: &mut Cursor<'b>, chunk: &mut Chunk<'b>) -> Result<(), Fa
             "usage" => chunk.usage = usage(cursor)?.or(chunk.usage),
             "error" => chunk.error = error(cursor)?,
             "object" => object = cursor.string()?,
-            name => error_field(cursor, name, &mut flat)?,
+            name if ERROR_FIELDS.contains(&name) => error_field(cursor, name, &mut flat)?,
+            _ => chunk.unread.push(cursor.skip()?),
         }
         Ok(())
     })?;

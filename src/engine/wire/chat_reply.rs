@@ -7,7 +7,7 @@ use crate::engine::reply::{Finish, Reply, ReplyCall};
 /// Reads the body. A body that reports an error is a reply too.
 pub(super) fn read(body: &str) -> Result<Reply, Unreadable> {
     let chunk = chat_chunk::read(body)?;
-    let Chunk { id, model, choices, usage, error } = chunk;
+    let Chunk { id, model, choices, usage, error, unread: _ } = chunk;
     if choices.is_none() && error.is_none() {
         return Err(Unreadable::NotAList("choices"));
     }

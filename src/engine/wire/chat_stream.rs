@@ -6,9 +6,8 @@
 //! fragment is placed by index, then by id, then with the call opened last; and
 //! one that repeats a name over arguments that are already whole opens a call.
 
-use std::borrow::Cow;
-
-use super::chat_chunk::{self, CallForm, Choice, Chunk, Fragment};
+use super::chat_chunk::{self, CallForm, Choice, Fragment};
+use super::chat_frame::Frame;
 use super::chat_reply::can_run;
 use super::json;
 use super::sse::Event;
@@ -31,52 +30,14 @@ pub(super) struct Assembler {
     gap: bool,
     /// The mark that nothing follows has come.
     done: bool,
+    /// What stood around the last piece of text that was read whole.
     frame: Option<Frame>,
     /// How often in a row a chunk fitted no frame.
     unframed: u32,
 }
 
-/// What stands around the piece of a chunk that says nothing but a piece of the text. Most of a stream's chunks
-/// say the same around theirs: where the bytes are the same, nothing else has to be read.
-#[derive(Debug)]
-struct Frame {
-    /// Up to the text's opening quote, with it.
-    head: Vec<u8>,
-    /// From its closing quote on.
-    tail: Vec<u8>,
-}
-
-/// A frame is of at most so many bytes.
-const FRAME_BYTES: usize = 4096;
 /// After so many chunks that all differ, frames are no longer looked for.
 const UNFRAMED: u32 = 16;
-
-impl Frame {
-    /// The frame of this chunk, if it has one.
-    fn of(data: &[u8], chunk: &Chunk<'_>) -> Option<Frame> {
-        let Chunk { choices: Some(choices), usage: None, error: None, .. } = chunk else { return None };
-        let [Choice { index: 0, finish: None, text: Cow::Borrowed(text), refusal, calls }] = &choices[..]
-        else {
-            return None;
-        };
-        if text.is_empty() || !refusal.is_empty() || !calls.is_empty() {
-            return None;
-        }
-        // The text is a stretch of the document.
-        let start = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
-        let (head, tail) = (data.get(..start)?, data.get(start + text.len()..)?);
-        let is_quoted = head.ends_with(b"\"") && tail.starts_with(b"\"");
-        let fits = is_quoted && head.len() + tail.len() <= FRAME_BYTES;
-        fits.then(|| Frame { head: head.to_vec(), tail: tail.to_vec() })
-    }
-
-    /// The piece of text in a chunk of this frame, if it is one and the piece stands as it reads.
-    fn text<'d>(&self, data: &'d [u8]) -> Option<&'d str> {
-        let text = data.strip_prefix(&*self.head)?.strip_suffix(&*self.tail)?;
-        let is_plain = !text.is_empty() && json::plain_run(text) == text.len();
-        is_plain.then(|| std::str::from_utf8(text).ok()).flatten()
-    }
-}
 
 /// What is known of a call beside what it says.
 #[derive(Debug)]
@@ -134,14 +95,14 @@ impl Assembler {
             self.keep(text, |reply| &mut reply.text);
             return vec![Seen::Text];
         }
-        let chunk = std::str::from_utf8(data).ok().and_then(|text| chat_chunk::read(text).ok());
-        let Some(chunk) = chunk else {
+        let read = std::str::from_utf8(data).ok().and_then(|text| Some((text, chat_chunk::read(text).ok()?)));
+        let Some((text, chunk)) = read else {
             self.unread();
             return Vec::new();
         };
         if self.unframed < UNFRAMED {
             self.unframed += 1;
-            self.frame = Frame::of(data, &chunk);
+            self.frame = Frame::of(text, &chunk);
         }
         let mut seen = Vec::new();
         self.keep_once(&chunk.id, |reply| &mut reply.id);

@@ -7,6 +7,7 @@ mod chat_chunk;
 mod chat_document;
 mod chat_edit;
 mod chat_fit;
+mod chat_frame;
 mod chat_reply;
 mod chat_stream;
 mod chat_waiting;

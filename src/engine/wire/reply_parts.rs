@@ -80,6 +80,9 @@ pub(super) fn error(cursor: &mut Cursor<'_>) -> Result<Option<ReplyError>, Fault
     }
 }
 
+/// The fields of an error.
+pub(super) const ERROR_FIELDS: [&str; 3] = ["type", "code", "message"];
+
 /// One field of an error, wherever the error's fields stand.
 pub(super) fn error_field(cursor: &mut Cursor<'_>, key: &str, error: &mut ReplyError) -> Result<(), Fault> {
     match key {

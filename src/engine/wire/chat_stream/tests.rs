@@ -398,10 +398,13 @@ proptest! {
             let shape = shape.index(2 * shapes.len());
             shapes.get(shape).unwrap_or(&shapes[0]).replace("TEXT", &quoted)
         }).collect();
+        let stamp = |(data, n): (&String, usize)| data.replacen('{', &format!(r#"{{"t":{n},"pad":"{}","#, "x".repeat(n % 3)), 1);
+        let stamped: Vec<String> = data.iter().zip(0..).map(stamp).collect();
         let gapped = data.iter().zip(1..).map(|(data, n)| data.replacen('{', &format!("{{{}", " ".repeat(n)), 1));
         let gapped: Vec<String> = gapped.collect();
         let whole = |data: &[String]| assemble(&[stream(&data.iter().map(String::as_str).collect::<Vec<_>>()).as_bytes()]);
         prop_assert_eq!(whole(&data), whole(&gapped));
+        prop_assert_eq!(whole(&stamped), whole(&gapped));
     }
 
     #[test]
