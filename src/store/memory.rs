@@ -118,7 +118,7 @@ impl Memory {
                     _ => (Vec::new(), Duration::ZERO),
                 };
                 let is_there = members.contains(&member);
-                if is_there && left > ttl - ttl / FRESHENED {
+                if is_there && ttl.saturating_sub(left) < ttl / FRESHENED {
                     return;
                 }
                 if !is_there && members.len() < cap {
@@ -256,6 +256,21 @@ mod tests {
         memory.entries.run_pending_tasks();
         let kept = (0..100).filter(|n: &u32| memory.value(&n.to_string()).is_some()).count();
         assert!((1..=10).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn a_member_that_is_added_again_lives_on_though_not_each_time_is_written() {
+        let clock = Clock::manual(Timestamp(1));
+        let memory = Memory::new(1 << 20, clock.clone());
+        let ttl = Duration::from_secs(160);
+        for step in [0, 9_000, 9_000, 9_000] {
+            clock.advance_ms(step);
+            memory.write(Write::default().add("a".into(), "b", 8, ttl)).expect("it is written");
+        }
+        clock.advance_ms(140_000);
+        assert_eq!(memory.members("a"), ["b"], "it was added 140 seconds ago");
+        clock.advance_ms(20_000);
+        assert!(memory.members("a").is_empty());
     }
 
     #[test]
