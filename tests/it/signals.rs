@@ -155,7 +155,7 @@ fn questions(score: &mut Score, text: &str, name: impl Fn(&Slot) -> String) {
         for (expected, line) in &scene.examples {
             let (label, text) = line.split_once("| ").unwrap();
             let asked: Vec<String> =
-                asked_again(&known, &text.replace("\\n", "\n")).into_iter().map(&name).collect();
+                asked_again(|| &known, &text.replace("\\n", "\n")).into_iter().map(&name).collect();
             let named = |asked: &String| asked.eq_ignore_ascii_case(label.trim());
             let told = if *expected { asked.iter().any(named) } else { !asked.is_empty() };
             score.note(scene.name, line, *expected, told, &asked.join(", "));
@@ -170,7 +170,7 @@ fn repetitions(score: &mut Score, text: &str) {
         for (expected, line) in &scene.examples {
             let (_, turn) = line.split_once("| ").unwrap();
             let again: Vec<&str> =
-                repeats(&known, asked, turn).iter().map(|slot| slot.value.as_str()).collect();
+                repeats(|| &known, asked, turn).iter().map(|slot| slot.value.as_str()).collect();
             score.note(scene.name, line, *expected, !again.is_empty(), &again.join(", "));
         }
     }

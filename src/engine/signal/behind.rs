@@ -1,5 +1,7 @@
 //! What an exchange shows of the transfer behind which it stands.
 
+use std::cell::OnceCell;
+
 use super::{Known, Sign, Signal, asked_again, contradicted, greets, looked_up_again, repeats};
 use crate::engine::custody::log::Log;
 use crate::engine::custody::run::{Run, Transfer};
@@ -18,11 +20,13 @@ pub fn behind(run: &Run, log: &Log, reply: &Reply, speaker: Option<usize>) -> Ve
     let held = run.transfers.iter().find(|transfer| transfer.record.hop == holder.hop);
     let Some(transfer) = held.filter(|_| holder.replies <= REPLIES) else { return Vec::new() };
     let hop = holder.hop;
-    let known = Known::of(&transfer.record.facts, turns_before(log, transfer));
+    // Most replies ask for nothing, and need not be held against what is known.
+    let known = OnceCell::new();
+    let known = || known.get_or_init(|| Known::of(&transfer.record.facts, turns_before(log, transfer)));
     let mut signals = Vec::new();
-    let re_asked = asked_again(&known, &reply.text);
+    let re_asked = asked_again(known, &reply.text);
     let again = said_again(log, transfer);
-    let repeated = again.into_iter().flat_map(|(asked, turn)| repeats(&known, asked, turn));
+    let repeated = again.into_iter().flat_map(|(asked, turn)| repeats(known, asked, turn));
     for slot in re_asked.into_iter().chain(repeated) {
         // Without a key only the customer's own words call it something.
         signals.push(Signal::new(Sign::ReAsked, hop, slot.key.as_deref().unwrap_or("said by customer")));

@@ -8,9 +8,9 @@ use crate::engine::handoff::value::fold::Words;
 /// Bytes of an agent's text that are read.
 const TEXT: usize = 16 << 10;
 
-/// The known values that an agent's text asks for. A sentence that names the value confirms it, and one that
+/// The values that an agent's text asks for, of those that are `known`: it is called where something is asked. A sentence that names the value confirms it, and one that
 /// asks for another one does not ask again.
-pub fn asked_again<'k>(known: &'k Known, text: &str) -> Vec<&'k Slot> {
+pub fn asked_again<'k>(known: impl Fn() -> &'k Known, text: &str) -> Vec<&'k Slot> {
     let text = unwrapped(text);
     let mut asked: Vec<&Slot> = Vec::new();
     let mut list = List::Closed;
@@ -22,6 +22,7 @@ pub fn asked_again<'k>(known: &'k Known, text: &str) -> Vec<&'k Slot> {
             continue;
         }
         let canonical = canonical(&Words::of(&sentence.replace('#', " number ")));
+        let known = known();
         for slot in known.slots() {
             if asked.iter().any(|known| known.noun == slot.noun) || !asks_for(&canonical, slot) {
                 continue;
@@ -75,7 +76,7 @@ impl List {
 
 /// The known values that the customer had said before and says once more, after `asked`: what an agent said to
 /// it before. Of its own accord a customer may name what it likes.
-pub fn repeats<'k>(known: &'k Known, asked: &str, turn: &str) -> Vec<&'k Slot> {
+pub fn repeats<'k>(known: impl Fn() -> &'k Known, asked: &str, turn: &str) -> Vec<&'k Slot> {
     let question = sentences(asked).any(|sentence| {
         let words = Words::of(sentence);
         let another = words.iter().any(|word| OTHERS.contains(&word));
@@ -89,7 +90,7 @@ pub fn repeats<'k>(known: &'k Known, asked: &str, turn: &str) -> Vec<&'k Slot> {
         let value = Words::of(&slot.value);
         slot.said && worth(&slot.value) && stands_in(&turn, &value) && !stands_in(&asked, &value)
     };
-    let mut again: Vec<&Slot> = known.slots().iter().filter(said_again).collect();
+    let mut again: Vec<&Slot> = known().slots().iter().filter(said_again).collect();
     again.dedup_by(|a, b| a.value == b.value);
     again
 }
