@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -50,8 +50,7 @@ struct Decoded<T>(Cache<String, (Bytes, Arc<T>)>);
 
 /// A log that is made when somebody asks for it: most runs end before anything is transferred.
 pub struct LateLog {
-    made: OnceLock<Arc<Log>>,
-    make: Box<dyn Fn() -> Log + Send + Sync>,
+    log: LazyLock<Arc<Log>, Box<dyn FnOnce() -> Arc<Log> + Send>>,
     weight: usize,
 }
 
@@ -199,12 +198,12 @@ impl Decoded<Log> {
 
 impl LateLog {
     /// A log that `make` makes, of about so many bytes.
-    pub fn new(weight: usize, make: impl Fn() -> Log + Send + Sync + 'static) -> LateLog {
-        LateLog { made: OnceLock::new(), make: Box::new(make), weight }
+    pub fn new(weight: usize, make: impl FnOnce() -> Log + Send + 'static) -> LateLog {
+        LateLog { log: LazyLock::new(Box::new(|| Arc::new(make()))), weight }
     }
 
     fn log(&self) -> Arc<Log> {
-        Arc::clone(self.made.get_or_init(|| Arc::new((self.make)())))
+        Arc::clone(&self.log)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ const RESULT_CAP: usize = 256 << 10;
 /// What the run's tools returned and its people said.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Log {
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Entry>>,
     /// Whether entries had to go, so that the log is not the whole run.
     pub cut: bool,
     /// The request that it learned from last: the same one again tells nothing new.
@@ -72,27 +73,27 @@ impl Log {
             known.entry(entry.mark).or_default().push(at);
         }
         let mut met: HashMap<Hash, usize> = HashMap::new();
-        let mut note = |log: &mut Vec<Entry>, entry: Entry| {
-            let nth = met.entry(entry.mark).or_default();
-            let place = known.get(&entry.mark).and_then(|places| places.get(*nth)).copied();
+        // Where the log has it; none where it is new.
+        let mut place = |mark: Hash| {
+            let nth = met.entry(mark).or_default();
             *nth += 1;
-            match place {
-                None => log.push(entry),
-                Some(at) => log[at].fill(entry),
-            }
+            known.get(&mark).and_then(|places| places.get(*nth - 1)).copied()
         };
         for (at, (item, voice)) in items.iter().zip(voices).enumerate() {
-            if let Some(entry) = Entry::said(voice) {
-                note(&mut self.entries, entry);
+            if let Some(mark) = Entry::said_mark(voice)
+                && place(mark).is_none()
+            {
+                self.entries.push(Entry::said(mark, voice));
             }
             for (n, call) in item.calls.iter().enumerate().filter(|(n, _)| !is_transfer(at, *n)) {
                 let (result, as_of) = results.of_call(items, at, n);
                 // Of a call without a name, only the upstream knows more.
                 if !call.name.is_empty() {
-                    note(
-                        &mut self.entries,
-                        Entry::call(&call.id, &call.name, &call.arguments, result, as_of),
-                    );
+                    let mark = Entry::call_mark(call);
+                    match place(mark) {
+                        Some(known) => self.fill(known, result, as_of),
+                        None => self.entries.push(Entry::call(mark, call, result, as_of)),
+                    }
                 } else if let Some(result) = result {
                     self.answer(&call.id, result, as_of);
                 }
@@ -114,20 +115,20 @@ impl Log {
     ) {
         let results = Results::of(items, now);
         for (at, (item, voice)) in items.iter().zip(voices).enumerate() {
-            if let Some(entry) = Entry::said(voice) {
+            if let Some(mark) = Entry::said_mark(voice) {
                 let is_new = if at >= results.tail && voice.speaker == Speaker::Customer {
-                    !turn_open || self.last_customer() != Some(&entry.mark)
+                    !turn_open || self.last_customer() != Some(&mark)
                 } else {
-                    !self.entries.iter().any(|known| known.mark == entry.mark)
+                    !self.entries.iter().any(|known| known.mark == mark)
                 };
-                self.entries.extend(is_new.then_some(entry));
+                self.entries.extend(is_new.then(|| Entry::said(mark, voice)));
             }
             for (n, call) in item.calls.iter().enumerate().filter(|(n, _)| !is_transfer(at, *n)) {
                 let (result, as_of) = results.of_call(items, at, n);
-                let entry = Entry::call(&call.id, &call.name, &call.arguments, result, as_of);
-                match self.entries.iter().rposition(|known| known.mark == entry.mark) {
-                    Some(known) => self.entries[known].fill(entry),
-                    None => self.entries.push(entry),
+                let mark = Entry::call_mark(call);
+                match self.entries.iter().rposition(|known| known.mark == mark) {
+                    Some(known) => self.fill(known, result, as_of),
+                    None => self.entries.push(Entry::call(mark, call, result, as_of)),
                 }
             }
             if let Some(id) = item.answers.as_deref().filter(|_| !results.answering.contains(&at)) {
@@ -140,8 +141,11 @@ impl Log {
     /// Adds what a reply says that the next request may not show.
     pub fn learn_reply<'r>(&mut self, calls: impl Iterator<Item = &'r ReplyCall>, text: &str) {
         let voice = Voice { speaker: Speaker::Agent, words: Cow::Borrowed(text) };
-        self.entries.extend(Entry::said(&voice));
-        self.entries.extend(calls.map(|call| Entry::call(&call.id, &call.name, &call.arguments, None, None)));
+        self.entries.extend(Entry::said_mark(&voice).map(|mark| Entry::said(mark, &voice)));
+        for ReplyCall { id, name, arguments, .. } in calls {
+            let call = Call { id: id.into(), name: name.into(), arguments: arguments.into(), span: 0..0 };
+            self.entries.push(Entry::call(Entry::call_mark(&call), &call, None, None));
+        }
         self.trim();
     }
 
@@ -157,20 +161,25 @@ impl Log {
 
     /// The result of the newest call with this id that has none.
     fn answer(&mut self, id: &str, text: &str, at: Option<Timestamp>) {
-        let open = self.entries.iter_mut().rev().find_map(|entry| match &mut entry.what {
-            What::Call { id: known, result: result @ None, as_of, .. } if known == id => {
-                Some((result, as_of))
-            }
-            _ => None,
-        });
-        if let Some((result, as_of)) = open {
-            *result = Some(head(text, RESULT_CAP).to_owned());
+        let is_open = |entry: &Arc<Entry>| matches!(&entry.what, What::Call { id: known, result: None, .. } if known == id);
+        if let Some(open) = self.entries.iter().rposition(is_open) {
+            self.fill(open, Some(text), at);
+        }
+    }
+
+    /// The call's result, if it has none yet.
+    fn fill(&mut self, entry: usize, found: Option<&str>, at: Option<Timestamp>) {
+        let (What::Call { result: None, .. }, Some(found)) = (&self.entries[entry].what, found) else {
+            return;
+        };
+        if let What::Call { result, as_of, .. } = &mut Arc::make_mut(&mut self.entries[entry]).what {
+            *result = Some(head(found, RESULT_CAP).to_owned());
             *as_of = at;
         }
     }
 
     fn last_customer(&self) -> Option<&Hash> {
-        let customer = |entry: &&Entry| matches!(entry.what, What::Customer(_));
+        let customer = |entry: &&Arc<Entry>| matches!(entry.what, What::Customer(_));
         self.entries.iter().rev().find(customer).map(|entry| &entry.mark)
     }
 
@@ -223,38 +232,37 @@ impl Log {
 }
 
 impl Entry {
-    /// What somebody of the run said; none where nobody said anything.
-    fn said(voice: &Voice<'_>) -> Option<Entry> {
-        let words = || voice.words.clone().into_owned();
-        let mark = |purpose| Hasher::new(purpose).text(&voice.words).finish();
-        match voice.speaker {
-            _ if voice.words.trim().is_empty() => None,
-            Speaker::Customer => Some(Entry { mark: mark("customer"), what: What::Customer(words()) }),
-            Speaker::Agent => Some(Entry { mark: mark("agent"), what: What::Agent(words()) }),
-            _ => None,
-        }
+    /// What somebody of the run said is found by; none where nobody said anything.
+    fn said_mark(voice: &Voice<'_>) -> Option<Hash> {
+        let purpose = match voice.speaker {
+            _ if voice.words.trim().is_empty() => return None,
+            Speaker::Customer => "customer",
+            Speaker::Agent => "agent",
+            _ => return None,
+        };
+        Some(Hasher::new(purpose).text(&voice.words).finish())
     }
 
-    fn call(id: &str, name: &str, arguments: &str, result: Option<&str>, as_of: Option<Timestamp>) -> Entry {
-        let call = Call { id: id.into(), name: name.into(), arguments: Cow::Borrowed(arguments), span: 0..0 };
+    /// What the customer or an agent said.
+    fn said(mark: Hash, voice: &Voice<'_>) -> Arc<Entry> {
+        let words = voice.words.clone().into_owned();
+        let is_customer = voice.speaker == Speaker::Customer;
+        Arc::new(Entry { mark, what: if is_customer { What::Customer(words) } else { What::Agent(words) } })
+    }
+
+    fn call_mark(call: &Call<'_>) -> Hash {
+        Hasher::new("call").call(call).finish()
+    }
+
+    fn call(mark: Hash, call: &Call<'_>, result: Option<&str>, as_of: Option<Timestamp>) -> Arc<Entry> {
         let what = What::Call {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            arguments: arguments.to_owned(),
+            id: call.id.clone().into_owned(),
+            name: call.name.clone().into_owned(),
+            arguments: call.arguments.clone().into_owned(),
             result: result.map(|text| head(text, RESULT_CAP).to_owned()),
             as_of,
         };
-        Entry { mark: Hasher::new("call").call(&call).finish(), what }
-    }
-
-    /// Takes over the result of the same call, seen again, if it has none yet.
-    fn fill(&mut self, again: Entry) {
-        if let What::Call { result: result @ None, as_of, .. } = &mut self.what
-            && let What::Call { result: found @ Some(_), as_of: at, .. } = again.what
-        {
-            *result = found;
-            *as_of = at;
-        }
+        Arc::new(Entry { mark, what })
     }
 }
 
