@@ -46,7 +46,8 @@ impl Write {
         self
     }
 
-    /// Adds `member` to the set under `key`, which holds `cap` at most; the set lives for `ttl` from now.
+    /// Adds `member` to the set under `key`, which holds `cap` at most; the set lives for `ttl` from now,
+    /// or a sixteenth less where it holds the member already.
     /// A full set stays full: that a key is common is worth knowing, who came first is not.
     #[must_use]
     pub fn add(mut self, key: String, member: &str, cap: usize, ttl: Duration) -> Self {

@@ -8,8 +8,8 @@ use crate::engine::handoff::value::fold::Words;
 /// Bytes of an agent's text that are read.
 const TEXT: usize = 16 << 10;
 
-/// The values that an agent's text asks for, of those that are `known`: it is called where something is asked. A sentence that names the value confirms it, and one that
-/// asks for another one does not ask again.
+/// The values that an agent's text asks for, of those that are `known`: it is called where something is asked.
+/// A sentence that names the value confirms it, and one that asks for another one does not ask again.
 pub fn asked_again<'k>(known: impl Fn() -> &'k Known, text: &str) -> Vec<&'k Slot> {
     let text = unwrapped(text);
     let mut asked: Vec<&Slot> = Vec::new();

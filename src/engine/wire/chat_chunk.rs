@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::json::{Cursor, Fault, Kind};
-use super::reply_parts::{ERROR_FIELDS, error, error_field, usage};
+use super::reply_parts::{error, error_field, usage};
 use crate::engine::reply::{Finish, ReplyError, Usage};
 use crate::engine::view::Span;
 
@@ -80,8 +80,11 @@ fn document<'b>(cursor: &mut Cursor<'b>, chunk: &mut Chunk<'b>) -> Result<(), Fa
             "usage" => chunk.usage = usage(cursor)?.or(chunk.usage),
             "error" => chunk.error = error(cursor)?,
             "object" => object = cursor.string()?,
-            name if ERROR_FIELDS.contains(&name) => error_field(cursor, name, &mut flat)?,
-            _ => chunk.unread.push(cursor.skip()?),
+            name => {
+                if !error_field(cursor, name, &mut flat)? {
+                    chunk.unread.push(cursor.skip()?);
+                }
+            }
         }
         Ok(())
     })?;

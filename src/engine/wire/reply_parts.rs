@@ -69,7 +69,7 @@ pub(super) fn error(cursor: &mut Cursor<'_>) -> Result<Option<ReplyError>, Fault
     match cursor.peek() {
         Some(Kind::Object) => {
             let mut error = ReplyError::default();
-            cursor.object::<Fault>(|cursor, key| error_field(cursor, &key.name, &mut error))?;
+            cursor.object::<Fault>(|cursor, key| error_field(cursor, &key.name, &mut error).map(drop))?;
             Ok(Some(error))
         }
         Some(Kind::String) => {
@@ -80,18 +80,15 @@ pub(super) fn error(cursor: &mut Cursor<'_>) -> Result<Option<ReplyError>, Fault
     }
 }
 
-/// The fields of an error.
-pub(super) const ERROR_FIELDS: [&str; 3] = ["type", "code", "message"];
-
-/// One field of an error, wherever the error's fields stand.
-pub(super) fn error_field(cursor: &mut Cursor<'_>, key: &str, error: &mut ReplyError) -> Result<(), Fault> {
+/// One field of an error, wherever the error's fields stand. Whether it is one; what is none is left unread.
+pub(super) fn error_field(cursor: &mut Cursor<'_>, key: &str, error: &mut ReplyError) -> Result<bool, Fault> {
     match key {
         "type" => error.kind = word(cursor)?,
         "code" => error.code = word(cursor)?,
         "message" => error.message = word(cursor)?,
-        _ => {}
+        _ => return Ok(false),
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A string, or a number in its digits; bounded.

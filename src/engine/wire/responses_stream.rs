@@ -343,7 +343,7 @@ fn read(text: &str) -> Result<Said<'_>, Unreadable> {
                 "item" => said.item = Some(entry(cursor)?),
                 "response" => said.response = object(cursor)?,
                 "error" => said.error = error(cursor)?,
-                name => error_field(cursor, name, &mut said.flat)?,
+                name => drop(error_field(cursor, name, &mut said.flat)?),
             }
             Ok::<_, Unreadable>(())
         })?
